@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.catalog import Catalog, digest
-from sqlshell.service.engines.engine import Engine, ListingEngine
+from sqlshell.service.engines.engine import Engine, ExternalEngine
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import Spool
@@ -94,7 +94,7 @@ def make_member(
     from sqlshell.service.cluster.cluster import Cluster
     from sqlshell.service.statements.shared_ledger import SharedLedger
 
-    identity = cast(ListingEngine, engine).server()
+    identity = cast(ExternalEngine, engine).server()
     if engine.name == "postgresql" and identity == storage.server():
         raise UsageError(
             "--engine-url and --state-url refer to the same database",

@@ -20,7 +20,6 @@ Objects
   dt [PATTERN] | dt+ .tables ; data PATTERN
   dv [PATTERN] | dv+ ; data PATTERN
   dm [PATTERN] | dm+ ; data PATTERN
-  dseq [PATTERN] | dseq+ ; data PATTERN
   l [PATTERN] | l+ list .databases ; data PATTERN
   dn [PATTERN] | dn+ ; data PATTERN
   di [PATTERN] | di+ .indexes ; data PATTERN

@@ -115,7 +115,6 @@ LOOKED = {
     "\\dt+ cust*": ("database,schema,name,type,rows,comment", "main,customer,table,0,who buys"),
     "\\dv+ r*": ("main,rich,view",),
     "\\dn": ("name,is_default,owner", "main,true,"),
-    "\\dseq": ("main,numbers,sequence",),
     "\\di": ("main,by_total,bought", "main,once,bought"),
     "\\di+ once": ("CREATE UNIQUE INDEX once ON bought(buyer, a)",),
     "\\dT": ("main,mood,\"ENUM('sad', 'ok')\"",),
@@ -228,39 +227,6 @@ OLD: Answers = {
 }
 """What a service knows that has LIST and DESCRIBE alone."""
 
-STANDARD: Answers = {
-    "select table_catalog as database_name.*": (
-        ("database_name", "schema_name", "name", "type"),
-        [["db", "public", "orders", "BASE TABLE"], ["db", "public", "big", "VIEW"], ["db", "sales", "far", "VIEW"]],
-    ),
-    "select column_name.*table_name = 'orders'.*": (
-        ("column_name", "data_type", "is_nullable", "column_default"),
-        [["id", "bigint", "NO", None], ["buyer", "bigint", "YES", "0"]],
-    ),
-    "select column_name.*table_name = 'big'.*": (
-        ("column_name", "data_type", "is_nullable", "column_default"),
-        [["id", "bigint", "YES", None]],
-    ),
-    "select c.constraint_name, c.constraint_type.*'orders'.*": (
-        ("constraint_name", "constraint_type", "column_name"),
-        [["orders_pk", "PRIMARY KEY", "id"], ["orders_fk", "FOREIGN KEY", "buyer"]],
-    ),
-    "select c.constraint_name, t.table_name.*": (
-        ("constraint_name", "table_name", "column_name"),
-        [["orders_fk", "people", "id"]],
-    ),
-    "select c.constraint_name, k.check_clause.*": (
-        ("constraint_name", "check_clause"),
-        [["orders_check", "id > 0"], ["nn", "id IS NOT NULL"]],
-    ),
-    "select view_definition.*'big'.*": (("view_definition",), [["SELECT id FROM orders"]]),
-    "select indexname, indexdef.*": (
-        ("indexname", "indexdef"),
-        [["by_buyer", "CREATE INDEX by_buyer ON public.orders USING btree (buyer)"]],
-    ),
-}
-"""What a service knows that has information_schema alone."""
-
 
 def test_a_service_that_knows_list_and_describe(program: Program) -> None:
     with few_words(OLD) as state:
@@ -275,25 +241,6 @@ def test_a_service_that_knows_list_and_describe(program: Program) -> None:
         assert "id,state,statement,owner,since\nq1,running,first,ann,2026-01-01\nId,Name" in done.out
         done = program("-q", "-c", "\\d ordrs", env=env)
         assert (done.code, "did you mean orders?" in done.err) == (1, True)
-
-
-def test_a_service_that_knows_information_schema(program: Program) -> None:
-    with few_words(STANDARD) as state:
-        env = {"SQLSHELL_URL": state.url, "SQLSHELL_TOKEN": "t"}
-        script = "\\dt\n\\d+ orders\n\\d+ big\n.schema orders\n.schema big\n"
-        done = program("-q", stdin=script, env=env)
-        assert done.code == 0, done.err
-        for text in (
-            "orders_pk PRIMARY KEY (id)",
-            "orders_fk FOREIGN KEY (buyer) REFERENCES people(id)",
-            "orders_check CHECK (id > 0)",
-            "by_buyer USING btree (buyer)",
-            "View definition:\n    SELECT id FROM orders",
-            "CREATE VIEW public.big AS\nSELECT id FROM orders;",
-            "  buyer bigint DEFAULT 0,\n",
-        ):
-            assert text in done.out, (text, done.out)
-        assert "IS NOT NULL" not in done.out
 
 
 def test_queries_that_run(program: Program, served: Served) -> None:
@@ -350,7 +297,7 @@ def test_entities_of_a_store_are_described(program: Program, served: Served, tmp
     script = f'{store}\nselect 1 from looked."file.csv";\n\\d looked."file.csv"\ndrop store looked;\n'
     done = program("-q", "--format", "csv", stdin=script, env=env)
     assert done.code == 0, done.err
-    assert "name,type,nullable\na,BIGINT,true\nb,VARCHAR,true\n" in done.out
+    assert "name,type,nullable,default\na,BIGINT,true,\nb,VARCHAR,true,\n" in done.out
 
 
 @pytest.mark.slow("runs the program twelve times")
@@ -367,7 +314,7 @@ def test_what_is_not_there(program: Program) -> None:
     done = program("-q", "-c", f"{made}\\d")
     assert "nothing found; \\d shop.* lists the relations of the schema shop" in done.err, done.err
     done = program("-q", "-c", "create sequence numbers; \\ds")
-    assert "no stores found; \\dseq lists sequences" in done.err, done.err
+    assert "no stores found; \\d lists sequences" in done.err, done.err
     assert "no indexes found" in program("-q", "-c", "\\di").err
     assert "did you mean .tables?" in program("-q", "-c", ".tabels").err
     assert "did you mean \\quit?" in program("-q", "-c", "\\quti").err

@@ -6,9 +6,10 @@ import duckdb
 import pytest
 
 from sqlshell.result import Rows
+from sqlshell.service.engines.duckdb.objects import LISTS
 from sqlshell.service.engines.duckdb.translation import functions
 from sqlshell.shell.interactive.look.toolbar import call_text
-from sqlshell.shell.metadata.catalog_loader import FUNCTIONS, functions_of
+from sqlshell.shell.metadata.catalog_loader import functions_of
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Function
 from sqlshell.sql.completion.interface_functions import SIGNATURES
 from sqlshell.sql.completion.signatures import Form, signature_of
@@ -54,11 +55,16 @@ def test_the_form_that_a_signature_shows(forms: list[Form], shown: str) -> None:
 
 
 def test_common_functions_of_the_engine() -> None:
+    query = LISTS["functions"]
     rows: Rows = [
         [value if value is None else str(value).lower() if isinstance(value, bool) else value for value in row]
-        for row in duckdb.connect().execute(FUNCTIONS).fetchall()
+        for row in duckdb.connect().execute(query.source).fetchall()
     ]
-    shown = {item.name: item.signature for item in functions_of(rows)}
+    found, own = functions_of([name for name, _ in query.columns], rows)
+    assert own == []
+    assert {"read_csv", "generate_series"} <= {item.name for item in found if item.rows}
+    assert not {"table_info", "show_tables"} & {item.name for item in found}
+    shown = {item.name: item.signature for item in found}
     for name, signature in {
         "date_trunc": "(part, timestamp) -> TIMESTAMP (+",
         "substring": "(string, start[, length]) -> VARCHAR",
@@ -79,10 +85,11 @@ def test_common_functions_of_the_engine() -> None:
 
 
 def test_rows_that_are_no_functions_are_left_out() -> None:
-    rows: Rows = [[], ["f"], [None, "[]", "[]", None, "false"], ["f", "{", "[]", None, "false"]]
-    assert functions_of(rows) == []
-    (found, *_) = functions_of([["f", '["a","b"]', '["DATE"]', None, "false"], *rows])
-    assert (found.name, found.signature) == ("f", "(a DATE, b)")
+    columns = ["Name", "Parameters", "ParameterTypes"]
+    rows: Rows = [[], [None, "[]", "[]"], ["F", "[]", "[]"]]
+    assert functions_of(columns, rows) == ([], [])
+    found, _ = functions_of(columns, [["f", '["a","b"]', '["DATE"]'], ["g", "{", "[]"], *rows])
+    assert [(item.name, item.signature) for item in found[:2]] == [("f", "(a DATE, b)"), ("g", "")]
 
 
 def counts(signature: str) -> set[int]:

@@ -57,8 +57,8 @@ class Print(Struct, frozen=True):
 
 
 class EngineObjects(Struct, frozen=True):
-    """LIST ENGINE and DESCRIBE ENGINE: what an engine of its own has, in its own terms. The fields are those of
-    ObjectQuery; `place` is the name of a schema."""
+    """LIST ENGINE and DESCRIBE ENGINE: what the engine has, in its own terms. The fields are those of ObjectQuery;
+    `place` is the name of a schema."""
 
     kind: str
     part: str = ""
@@ -78,6 +78,8 @@ _SHOWN = (
 
 _DESCRIBED = f"RELATION|TABLE|VIEW|MATERIALIZED_VIEW|SCHEMA|FUNCTION|{KINDS}"
 _WHERE = "[ WITH <options:flags> ] [ WHERE ! <where:rest> ]"
+_LISTED = "RELATIONS|COLUMNS|FOREIGN_KEYS|INDEXES|FUNCTIONS|TYPES|DATABASES|SCHEMAS|ROLES|PRIVILEGES|CONNECTIONS"
+_DETAILS = "[ WITH DETAILS =details ]"
 
 
 def _print(**values: Any) -> Print:
@@ -106,6 +108,7 @@ _SHOWN_BY_SERVERS = "SCHEMAS|MATERIALIZED_VIEWS|FUNCTIONS|ROLES|USERS"
 
 FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
     "list": (
+        Form(f"LIST ENGINE ! kind:{_LISTED} [ IN SCHEMA <place:names> ] {_DETAILS}", EngineObjects),
         *_listing("LIST", f"what:{_SHOWN}"),
         *_listing("LIST", "<what:word>"),
         # The engine has no statement that begins with LIST.
@@ -113,6 +116,9 @@ FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
     ),
     "show": _listing("SHOW", f"what:{_SHOWN}"),
     "describe": (
+        Form(f"DESCRIBE ENGINE kind:RELATION part:COLUMNS|SQL <names:names> {_DETAILS}", EngineObjects),
+        Form("DESCRIBE ENGINE kind:FUNCTION part:SQL <names:names> [ <arguments:parentheses> ]", EngineObjects),
+        Form(f"DESCRIBE ENGINE kind:RELATION <names:names> {_DETAILS}", EngineObjects),
         Form("DESCRIBE <sql:making>", DescribeStatement),
         Form("DESCRIBE kind:RELATION COLUMNS <names:names> =columns", Describe),
         Form("DESCRIBE kind:ENTITY COLUMNS <names:path> [ IN STORE <store:one> ] =columns", Describe),
@@ -129,20 +135,7 @@ FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
     "can": (Form("CAN I ! <privilege:word> [ ON <about:rest> ]", CanI),),
 }
 
-_LISTED = "RELATIONS|COLUMNS|FOREIGN_KEYS|INDEXES|FUNCTIONS|TYPES|DATABASES|SCHEMAS|ROLES|PRIVILEGES|CONNECTIONS"
-_DETAILS = "[ WITH DETAILS =details ]"
-
 SERVER_FORMS: Mapping[str, tuple[Form[Inspection], ...]] = {
     **FORMS,
-    "list": (
-        Form(f"LIST ENGINE ! kind:{_LISTED} [ IN SCHEMA <place:names> ] {_DETAILS}", EngineObjects),
-        *FORMS["list"],
-    ),
-    "describe": (
-        Form(f"DESCRIBE ENGINE kind:RELATION part:COLUMNS|SQL <names:names> {_DETAILS}", EngineObjects),
-        Form("DESCRIBE ENGINE kind:FUNCTION part:SQL <names:names> [ <arguments:parentheses> ]", EngineObjects),
-        Form(f"DESCRIBE ENGINE kind:RELATION <names:names> {_DETAILS}", EngineObjects),
-        *FORMS["describe"],
-    ),
     "show": _listing("SHOW", f"what:{'|'.join(sorted({*_SHOWN.split('|')} - {*_SHOWN_BY_SERVERS.split('|')}))}"),
 }

@@ -90,12 +90,13 @@ class CatalogQuery(Struct, frozen=True):
 
 
 class ObjectQuery(Struct, frozen=True):
-    """A query of LIST ENGINE or DESCRIBE ENGINE for the engine's own objects, as its own tools show them.
+    """A query of LIST ENGINE or DESCRIBE ENGINE for the engine's objects, as its own tools show them.
 
     `kind` is what is listed, such as "types"; or "relation" or "function", for the one with these `names`. `part` is
     "columns", "sql" for the statements that create it, or "" for notes about it. `schema` limits a list; "" stands for
     all schemas that are not the engine's own. `details` adds columns and notes, which may take longer. `arguments` are
-    the types of a function's arguments in parentheses; "" stands for all functions of its name.
+    the types of a function's arguments in parentheses; "" stands for all functions of its name. `kinds` are those of
+    relations that the service keeps, and `hidden` are databases that are not listed.
     """
 
     kind: str
@@ -104,6 +105,8 @@ class ObjectQuery(Struct, frozen=True):
     schema: str = ""
     details: bool = False
     arguments: str = ""
+    kinds: Mapping[Relation, str] = {}
+    hidden: Collection[str] = ()
 
 
 class RunOptions(Struct, frozen=True):
@@ -383,6 +386,12 @@ class Engine(Protocol):
         """Create views of files as relations of the database `store`, for an engine that may read any file. Raises
         Failure."""
 
+    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+        """These objects, as the session `seen` sees them. The first note about a relation is its kind and full name.
+        Its SQL is rows of: the phase of a script in which a statement is run, a number that is larger for relations
+        that were created later, and the statement. Raises Failure, 0A000 for objects that the engine does not have.
+        """
+
     def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         """The objects of a kind: databases as (name), schemas as (name, database), relations as (name, schema, type,
         database, primary key, comment), functions as (name, signature, type, database, schema). `seen` is the session
@@ -414,17 +423,11 @@ class Engine(Protocol):
     def close(self) -> None: ...
 
 
-class ListingEngine(Engine, Protocol):
-    """An engine that is an external server (`Engine.is_server`), with objects that the service does not know."""
+class ExternalEngine(Engine, Protocol):
+    """An engine that is an external server (`Engine.is_server`)."""
 
     def server(self) -> str:
         """What distinguishes the server, and its database, from others; it contains no secret. Raises Failure."""
-
-    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
-        """These objects, as the session `seen` sees them. The first note about a relation is its kind and full name.
-        Its SQL is rows of: the phase of a script in which a statement is run, a number that is larger for relations
-        that were created later, and the statement. Raises Failure, 0A000 for objects that the engine does not have.
-        """
 
 
 class ReattachingEngine(Engine, Protocol):

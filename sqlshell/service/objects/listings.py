@@ -14,7 +14,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import Describe, EngineObjects, List
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import ListingEngine, ObjectQuery, Outcome, RunOptions, Sink
+from sqlshell.service.engines.engine import ObjectQuery, Outcome, Relation, RunOptions, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
@@ -240,11 +240,20 @@ def _listed(asked: List, session: Session) -> Rows:
 
 
 def of_engine(asked: EngineObjects, session: Session, sink: Sink) -> Outcome:
-    """The objects of an external server that only the server knows. Raises Failure."""
-    engine = cast(ListingEngine, session.organization.engine)
-    schema = asked.place[-1] if asked.place else ""
-    query = ObjectQuery(asked.kind, asked.part, asked.names, schema, asked.details, asked.arguments)
-    listing = engine.objects(query, session.connection)
+    """The objects of the engine in its own terms. Raises Failure."""
+    organization = session.organization
+    streams = organization.catalog.objects(organization.id, "stream")
+    query = ObjectQuery(
+        asked.kind,
+        asked.part,
+        asked.names,
+        asked.place[-1] if asked.place else "",
+        asked.details,
+        asked.arguments,
+        {cast(Relation, tuple(json.loads(item.name))): str(item.detail.get("kind", "stream")) for item in streams},
+        organization.store_names,
+    )
+    listing = organization.engine.objects(query, session.connection)
     if listing.rows:
         sink.keep([json.dumps(row, ensure_ascii=False) for row in listing.rows])
     return Outcome([ColumnInfo(name, kind, True) for name, kind in listing.columns])

@@ -13,6 +13,7 @@ from sqlshell.service.dialect import (
     DescribeStatement,
     DialectStatement,
     Drop,
+    EngineObjects,
     InsertEntity,
     List,
     Load,
@@ -54,7 +55,11 @@ def required_parts(asked: DialectStatement | None, sql: str) -> tuple[str, ...]:
             return ("database", "schema", "store")
         case Create(kind="entity", store="") | Drop(kind="entity", store="") | Update(kind="entity", store=""):
             return ("store",)
-        case Truncate() | Alter():
+        case EngineObjects(kind="databases" | "connections" | "roles" | "schemas"):
+            return ()
+        case EngineObjects(names=()):
+            return _behind(asked.place)
+        case Truncate() | Alter() | EngineObjects():
             return _behind(asked.names[:-1])
         case Describe() | Create() | Drop() if asked.kind in RELATIONS:
             return _behind(asked.names[:-1])

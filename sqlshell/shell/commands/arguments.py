@@ -251,7 +251,6 @@ KNOWN: Final[Mapping[str, Known]] = {
     "n-.NAME": _queries,
     "chart.KIND": _charts,
     "sf.PATTERN": _of("macro"),
-    "dseq.PATTERN": _of("sequence"),
     "di.PATTERN": _of("index"),
     "dT.PATTERN": _of("user type"),
     "df.PATTERN": _of("function"),

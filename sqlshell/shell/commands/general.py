@@ -27,7 +27,7 @@ from sqlshell.shell.effects import (
     SetContext,
     ShowMessage,
 )
-from sqlshell.shell.metadata.engine_objects import learn_connection
+from sqlshell.shell.metadata.objects import learn_connection
 from sqlshell.shell.metadata.service_queries import query_service
 from sqlshell.shell.shell_view import ShellView
 

@@ -1,12 +1,11 @@
 """Lists of objects: databases, schemas, stores, functions, types, roles, queries.
 
-They come from the service's catalog if it supports SQL queries on it, otherwise from LIST and DESCRIBE.
+They come from LIST and DESCRIBE.
 """
 
 from __future__ import annotations
 
 import contextlib
-import json
 from collections.abc import Sequence
 
 from sqlshell.errors import StatementError
@@ -15,9 +14,8 @@ from sqlshell.result import Column, Rows
 from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.commands.relations import list_relations
 from sqlshell.shell.effects import Effect, Print, ShowMessage, ShowResult
-from sqlshell.shell.metadata import engine_objects
-from sqlshell.shell.metadata.engine_objects import Objects
-from sqlshell.shell.metadata.relation_details import NAMED
+from sqlshell.shell.metadata import objects as metadata
+from sqlshell.shell.metadata.objects import NAMED, Objects
 from sqlshell.shell.metadata.service_queries import engine_of, query_service
 from sqlshell.shell.results.rows import (
     blank,
@@ -32,33 +30,12 @@ from sqlshell.shell.results.rows import (
 from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.identifiers import Pattern, literal, quoted
 
-FUNCTIONS = (
-    "SELECT DISTINCT schema_name AS schema, function_name AS name, return_type AS result, "
-    "to_json(parameters)::VARCHAR AS parameters, to_json(parameter_types)::VARCHAR AS types, varargs, "
-    "function_type AS type, coalesce(comment, description) AS description, macro_definition AS definition, "
-    "NOT internal AS own FROM duckdb_functions() ORDER BY ALL",
-    "SELECT routine_schema AS schema, routine_name AS name, data_type AS result, lower(routine_type) AS type "
-    "FROM information_schema.routines ORDER BY 1, 2",
-    "LIST FUNCTIONS",
-)
-INDEXES = (
-    "SELECT schema_name AS schema, index_name AS name, table_name AS table, database_name AS database, "
-    "sql AS definition, comment FROM duckdb_indexes() ORDER BY 1, 2",
-    "SELECT schemaname AS schema, indexname AS name, tablename AS table, indexdef AS definition FROM pg_indexes "
-    "WHERE schemaname NOT IN ('pg_catalog', 'information_schema') ORDER BY 1, 2",
-)
-TYPES = (
-    "SELECT schema_name AS schema, type_name AS name, CASE WHEN len(labels) > 0 THEN 'ENUM(''' || "
-    "array_to_string(labels, ''', ''') || ''')' ELSE logical_type END AS type, database_name AS database, comment "
-    "FROM duckdb_types() WHERE NOT internal ORDER BY 1, 2",
-    "SELECT user_defined_type_schema AS schema, user_defined_type_name AS name, "
-    "lower(user_defined_type_category) AS type FROM information_schema.user_defined_types ORDER BY 1, 2",
-)
 STORES = (
     "SELECT name, type, uri, status AS state, status_message AS message, owner, created_at, updated_at "
     'FROM deltastream.sys."stores" ORDER BY name',
     "LIST STORES",
 )
+NO_FUNCTION = "42883"
 ENDED = frozenset(
     {"cancelled", "canceled", "completed", "ended", "error", "failed", "stopped", "succeeded", "terminated"}
 )
@@ -92,10 +69,10 @@ def _lister(
 ) -> Command:
     """A command that lists the result of the first statement that the service supports; + shows all columns. `what` it
     lists and `more` are its help; `hint` is for an empty list. `engine` is the word of LIST ENGINE for what an engine
-    that is a server has."""
+    that is a server has, or any engine if there are no statements."""
 
     async def body(shell: ShellView, args: Args) -> Effect:
-        if engine and await engine_of(shell):
+        if engine and (not statements or await engine_of(shell)):
             return await _listed_by_engine(shell, args, engine, what)
         return await _listed(shell, args, statements, short, what, hint)
 
@@ -103,13 +80,14 @@ def _lister(
 
 
 async def _listed_by_engine(shell: ShellView, args: Args, word: str, what: str) -> Effect:
-    """The own objects that an external server lists."""
-    objects = await engine_objects.listed(shell, word, args[0] if args else "", details=args.plus)
-    return _objects(shell, args, objects, what)
+    """The objects that an engine lists."""
+    objects = await metadata.listed(shell, word, args[0] if args else "", details=args.plus)
+    return await _objects(shell, args, objects, what)
 
 
-def _objects(shell: ShellView, args: Args, objects: Objects, what: str) -> Effect:
-    columns, rows = objects.shown()
+async def _objects(shell: ShellView, args: Args, objects: Objects, what: str) -> Effect:
+    # A connection to a server is to one database.
+    columns, rows = objects.shown(database=args.plus and not await engine_of(shell))
     if shell.result_output.for_people:
         if not rows:
             hint = "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists them in all schemas"
@@ -168,12 +146,12 @@ async def databases(shell: ShellView, args: Args) -> Effect:
 
 
 async def _databases_of_engine(shell: ShellView, args: Args) -> Effect:
-    objects = await engine_objects.listed(shell, "DATABASES", args[0] if args else "", details=args.plus)
+    objects = await metadata.listed(shell, "DATABASES", args[0] if args else "", details=args.plus)
     here = objects.at("current")
     if here is not None:
         objects.rows = [[*row[:here], "*" if row[here] == "true" else "", *row[here + 1 :]] for row in objects.rows]
         objects.columns[here] = Column("current", "VARCHAR")
-    return _objects(shell, args, objects, "databases")
+    return await _objects(shell, args, objects, "databases")
 
 
 @command("df", "[PATTERN]", aliases=("df+",), data=("PATTERN",))
@@ -181,54 +159,15 @@ async def functions(shell: ShellView, args: Args) -> Effect:
     """List functions with arguments and results. Without PATTERN, omit built-in functions.
 
     + adds descriptions, and the definitions of macros."""
-    if await engine_of(shell):
-        return await _functions_of_engine(shell, args)
-    columns, rows = await query_service(shell, *FUNCTIONS)
-    own = column_index(columns, "own")
-    rows = _chosen(columns, rows, args[0] if args else "*")
-    if own is not None and not args:
-        rows = [row for row in rows if value(row, own) == "true"]
-        if not rows:
-            return ShowMessage("no user-defined functions; \\df * lists all functions")
-    name, result = column_index(columns, "name") or 0, column_index(columns, "result")
-    listed: Rows = [
-        [
-            value(row, column_index(columns, "schema")) or None,
-            value(row, name),
-            value(row, result) or None,
-            _signature(columns, row),
-            value(row, column_index(columns, "type")).replace("_", " ") or None,
-            value(row, column_index(columns, "description")) or None,
-            value(row, column_index(columns, "definition")) or None,
-        ]
-        for row in rows
-    ]
-    titles = ("schema", "name", "result", "arguments", "type", "description", "definition")
-    if not listed and shell.result_output.for_people:
-        return ShowMessage(no_match_message(args, what="functions"))
-    shown = 7 if args.plus else 5
-    return _table(titles[:shown], [row[:shown] for row in listed])
-
-
-async def _functions_of_engine(shell: ShellView, args: Args) -> Effect:
-    functions = await engine_objects.listed(shell, "FUNCTIONS", args[0] if args else "", details=args.plus)
+    if not await metadata.lists_objects(shell):
+        return await _listed(shell, args, ("LIST FUNCTIONS",), SHORT, "functions")
+    functions = await metadata.listed(shell, "FUNCTIONS", args[0] if args else "", details=args.plus)
     own = functions.at("own")
     if own is not None and not args:
         functions.rows = [row for row in functions.rows if value(row, own) == "true"]
         if not functions.rows and shell.result_output.for_people:
             return ShowMessage("no user-defined functions; \\df * lists all functions")
-    return _objects(shell, args, functions, "functions")
-
-
-def _signature(columns: Sequence[Column], row: Sequence[str | None]) -> str | None:
-    """A function's arguments with their types, if the service reports both."""
-    if column_index(columns, "parameters") is None:
-        return value(row, column_index(columns, "signature", "arguments")) or None
-    names = json.loads(value(row, column_index(columns, "parameters")) or "[]") or []
-    types = json.loads(value(row, column_index(columns, "types")) or "[]") or []
-    each = [f"{name} {kind or ''}".strip() for name, kind in zip(names, types, strict=False)]
-    varargs = value(row, column_index(columns, "varargs"))
-    return ", ".join([*each, *([f"{varargs}..."] if varargs else [])])
+    return await _objects(shell, args, functions, "functions")
 
 
 @command("sf", "PATTERN...", aliases=("sf+",), data=("PATTERN",))
@@ -237,32 +176,17 @@ async def show_function(shell: ShellView, args: Args) -> Print:
 
     On PostgreSQL, types of arguments in parentheses select one of several functions: \\sf f(int, text)"""
     pattern = " ".join(args).rstrip("; ")
-    if await engine_of(shell):
-        alone, bracket, arguments = pattern.partition("(")
-        if not NAMED.fullmatch(alone.rstrip()) or (bracket and not arguments.endswith(")")):
-            raise not_found("function", pattern, {})
-        statements = await engine_objects.function(shell, pattern)
-        return Print("".join(f"{sql.rstrip()};\n" for sql in statements), with_results=True)
-    columns, rows = await query_service(shell, *FUNCTIONS)
-    known, rows = rows, _chosen(columns, rows, pattern)
-    name, schema = column_index(columns, "name") or 0, column_index(columns, "schema")
-    if not rows:
-        raise not_found("function", pattern, {each: [quoted(each)] for row in known if (each := value(row, name))})
-    place, kind = column_index(columns, "definition"), column_index(columns, "type")
-    functions = [row for row in rows if value(row, place)]
-    if not functions:
-        raise StatementError(
-            f"the service does not report the definition of {pattern}", f"use \\df+ {pattern} for the available details"
-        )
-    lines = []
-    for row in functions:
-        parts = [part for part in (value(row, schema), value(row, name)) if part]
-        table = "TABLE " if value(row, kind) == "table_macro" else ""
-        names = _signature(columns, row) or ""
-        lines.append(
-            f"CREATE OR REPLACE MACRO {'.'.join(map(quoted, parts))}({names}) AS {table}{value(row, place)};\n"
-        )
-    return Print("".join(lines), with_results=True)
+    alone, bracket, arguments = pattern.partition("(")
+    if not NAMED.fullmatch(alone.rstrip()) or (bracket and not arguments.endswith(")")):
+        raise not_found("function", pattern, {})
+    try:
+        statements = await metadata.function(shell, pattern)
+    except StatementError as error:
+        if bracket or error.where.sql_state != NO_FUNCTION:
+            raise
+        names = {value(row, 1) for row in (await metadata.listed(shell, "FUNCTIONS")).rows}
+        raise not_found("function", pattern, {name: [quoted(name)] for name in names}) from None
+    return Print("".join(f"{sql.rstrip()};\n" for sql in statements), with_results=True)
 
 
 @command("dq", "[PATTERN]", aliases=("dq+", "!queries"), data=("PATTERN",))
@@ -298,7 +222,7 @@ async def stores(shell: ShellView, args: Args) -> Effect:
     """List stores, or sequences on PostgreSQL. LIST STORES lists the stores there. + shows all columns."""
     if await engine_of(shell):
         return await list_relations(shell, args, ("sequence",))
-    return await _listed(shell, args, STORES, SHORT, "stores", "\\dseq lists sequences")
+    return await _listed(shell, args, STORES, SHORT, "stores", "\\d lists sequences")
 
 
 @command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
@@ -320,8 +244,8 @@ async def roles(shell: ShellView, args: Args) -> Effect:
 COMMANDS = (
     databases,
     _lister("dn", ("LIST SCHEMAS",), "schemas", more=" + shows all columns.", engine="SCHEMAS"),
-    _lister("di", INDEXES, "indexes", (".indexes",), more=" + shows their definitions.", engine="INDEXES"),
-    _lister("dT", TYPES, "user-defined types", engine="TYPES"),
+    _lister("di", (), "indexes", (".indexes",), more=" + shows their definitions.", engine="INDEXES"),
+    _lister("dT", (), "user-defined types", engine="TYPES"),
     functions,
     show_function,
     stores,

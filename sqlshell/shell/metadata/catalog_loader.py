@@ -1,7 +1,7 @@
 """The catalog of a context: cached on disk, reloaded in the background, never waited for.
 
-It is loaded from information_schema and the system tables, or with LIST and DESCRIBE. What a service does not support
-is left out, so that names seen in results remain.
+It is loaded with LIST ENGINE, from a service of another kind with LIST and DESCRIBE. What a service does not support is
+left out, so that names seen in results remain.
 """
 
 from __future__ import annotations
@@ -24,7 +24,9 @@ from sqlshell.humanize import format_count
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.runtime.background_tasks import start_in_background
+from sqlshell.shell.metadata.objects import RELATIONS
 from sqlshell.shell.metadata.service_queries import fetch_rows
+from sqlshell.shell.results.rows import value
 from sqlshell.sql import keywords
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, ForeignKey, Function, Relation, key
 from sqlshell.sql.completion.signatures import KNOWN, Form, signature_of
@@ -48,55 +50,19 @@ SYSTEM = "deltastream"
 """The database of the system tables, which completion knows without loading."""
 
 DESCRIBED = 50
-"""Maximum relations whose columns are requested one by one, if no table lists them all."""
+"""Maximum relations whose columns are requested one by one, if the service does not list them all."""
 
-_COLUMNS = (
-    "SELECT table_catalog, table_schema, table_name, column_name, data_type FROM information_schema.columns "
-    "ORDER BY table_catalog, table_schema, table_name, ordinal_position"
-)
-FUNCTIONS = (
-    "SELECT DISTINCT function_name, to_json(parameters)::VARCHAR, to_json(parameter_types)::VARCHAR, return_type, "
-    "varargs IS NOT NULL, function_type LIKE 'table%' FROM duckdb_functions()"
-    " WHERE function_name SIMILAR TO '[a-z][a-z0-9_]*' AND function_type <> 'pragma' ORDER BY ALL"
-)
-_KEYS = (
-    "SELECT constraint_name, database_name, schema_name, table_name, referenced_table, "
-    "to_json(constraint_column_names)::VARCHAR, to_json(referenced_column_names)::VARCHAR "
-    "FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY'",
-    "SELECT r.constraint_name, k.table_catalog, k.table_schema, k.table_name, t.table_name, k.column_name, "
-    "t.column_name FROM information_schema.referential_constraints r "
-    "JOIN information_schema.key_column_usage k ON k.constraint_name = r.constraint_name "
-    "AND k.constraint_schema = r.constraint_schema "
-    "JOIN information_schema.key_column_usage t ON t.constraint_name = r.unique_constraint_name "
-    "AND t.constraint_schema = r.unique_constraint_schema AND t.ordinal_position = k.position_in_unique_constraint "
-    "ORDER BY r.constraint_name, k.ordinal_position",
-)
-"""Foreign keys: with lists of their columns, or with a row for each."""
-_USER_OBJECTS = (
-    "SELECT 'sequence', sequence_name FROM duckdb_sequences()"
-    " UNION ALL SELECT 'index', index_name FROM duckdb_indexes()"
-    " UNION ALL SELECT 'user type', type_name FROM duckdb_types() WHERE NOT internal"
-    " UNION ALL SELECT DISTINCT 'macro', function_name FROM duckdb_functions() WHERE NOT internal"
-)
-"""Kinds with the names of user-defined objects."""
-_SYSTEM_COLUMNS = (
-    "SELECT database_name, schema_name, table_name, column_name, data_type FROM duckdb_columns() "
-    "WHERE internal AND database_name = 'system' ORDER BY ALL"
-)
-"""The columns of the relations that describe the database."""
-SYSTEM_SCHEMAS = ("pg_catalog", "information_schema")
-"""The schemas of these relations on a server."""
-_ENGINES_RELATIONS = "LIST ENGINE RELATIONS"
-_ENGINES_COLUMNS = "LIST ENGINE COLUMNS"
-_ENGINES_FUNCTIONS = "LIST ENGINE FUNCTIONS"
-_ENGINES_TYPES = "LIST ENGINE TYPES"
-_ENGINES_KEYS = "LIST ENGINE FOREIGN_KEYS"
+SYSTEM_SCHEMAS = (("system",), ("pg_catalog", "information_schema"))
+"""Where the relations that describe the database are: in a database of DuckDB's, or in these schemas."""
+_RELATIONS = "LIST ENGINE RELATIONS"
+_COLUMNS = "LIST ENGINE COLUMNS"
+_FUNCTIONS = "LIST ENGINE FUNCTIONS"
+_TYPES = "LIST ENGINE TYPES"
+_FOREIGN_KEYS = "LIST ENGINE FOREIGN_KEYS"
 _OTHERS = ("sequence", "index")
 """Relations of an engine that are not read from, which are names of their own kind."""
 _ECHO_REQUEST = "SELECT 1"
-_DECODE = msgspec.json.Decoder(list[str]).decode
-_DECODE_SOME = msgspec.json.Decoder(list[str | None]).decode
-_RELATIONS = 'SELECT * FROM deltastream.sys."relations"'
+_DECODE = msgspec.json.Decoder(list[str | None]).decode
 
 
 class CatalogLoader:
@@ -127,8 +93,8 @@ class CatalogLoader:
         self._task: asyncio.Task[None] | None = None
         self._wanted = False
         self._loaded_for: tuple[str, str] = ("", "")
-        self._has_engine = False
-        """Whether the service's engine is a server, whose own objects LIST ENGINE shows."""
+        self._lists_objects = False
+        """Whether the service lists the objects of its engine."""
         self._echo_received = asyncio.Event()
         self._request_echo = request_echo
         self._adopt = adopt
@@ -218,13 +184,11 @@ class CatalogLoader:
 
     async def _contents(self, context: SessionContext) -> CachedCatalog:
         contents = CachedCatalog()
-        by_key: dict[str, Relation] = {}
         # Before the columns: a relation that is created meanwhile is then listed with its columns, or not at all.
         relations = await self._relations(context)
-        contents.has_interface = not self._has_engine
-        columns, of_engine = await self._table(_ENGINES_COLUMNS, context) if self._has_engine else ([], [])
-        for relation in _add_columns(contents, of_engine if columns else await self._rows(_COLUMNS, context)):
-            by_key[key(relation)] = relation
+        by_key: dict[str, Relation] = {}
+        if self._lists_objects:
+            by_key = {key(item): item for item in _add_columns(contents, await self._rows(_COLUMNS, context))}
         for relation in relations:
             word = next((word for word in _OTHERS if word in relation.kind), "")
             if word:
@@ -234,36 +198,35 @@ class CatalogLoader:
         contents.relations = [item for item in by_key.values() if item.database != SYSTEM]
         if contents.relations and not contents.columns:
             await self._describe(contents, context)
-        listed = [f"{_ENGINES_COLUMNS} IN SCHEMA {schema}" for schema in SYSTEM_SCHEMAS if self._has_engine]
-        for sql in listed or [_SYSTEM_COLUMNS]:
-            contents.system += _add_columns(contents, await self._rows(sql, context))
-        contents.keys = await self._keys(context)
-        if self._has_engine:
-            columns, rows = await self._table(_ENGINES_FUNCTIONS, context)
-            contents.functions, contents.names["macro"] = engines_functions(columns, rows)
-        else:
-            contents.functions = functions_of(await self._rows(FUNCTIONS, context))
+        if self._lists_objects:
+            await self._add_objects(contents, context)
         for kind, plural in LISTED_KINDS.items():
             rows = await self._rows(f"LIST {plural}", context)
             contents.names[kind] = [row[0] for row in rows if row and row[0]]
-        if self._has_engine:
-            types = await self._rows(_ENGINES_TYPES, context)
-            contents.names["type"] = engine_types(self._engine())
-            contents.names["user type"] = [row[1] for row in types if len(row) > 1 and row[1]]
-            return contents
-        for row in await self._rows(_USER_OBJECTS, context):
-            if len(row) > 1 and row[0] and row[1]:
-                contents.names.setdefault(row[0], []).append(row[1])
         return contents
+
+    async def _add_objects(self, contents: CachedCatalog, context: SessionContext) -> None:
+        for schemas in SYSTEM_SCHEMAS:
+            for schema in schemas if not contents.system else ():
+                contents.system += _add_columns(contents, await self._rows(f"{_COLUMNS} IN SCHEMA {schema}", context))
+        contents.keys = await self._keys(context)
+        columns, rows = await self._table(_FUNCTIONS, context)
+        contents.functions, contents.names["macro"] = functions_of(columns, rows)
+        # The functions of the interface exist where the service translates SQL for its engine.
+        contents.has_interface = not columns or "parameters" in map(str.lower, columns)
+        columns, rows = await self._table(_TYPES, context)
+        named = [*map(str.lower, columns), "name"].index("name")
+        contents.names["user type"] = [name for row in rows if (name := value(row, named))]
+        if types := engine_types(self._engine()):
+            contents.names["type"] = types
 
     async def _relations(self, context: SessionContext) -> list[Relation]:
         columns, rows = await self._table(_RELATIONS, context)
-        self._has_engine = False
-        if not columns:
-            columns, rows = await self._table(_ENGINES_RELATIONS, context)
-            self._has_engine = bool(columns)
-        if not columns:
-            columns, rows = await self._table("LIST RELATIONS", context)
+        self._lists_objects = bool(columns)
+        for sql in RELATIONS if not columns else ():
+            columns, rows = await self._table(sql, context)
+            if columns:
+                break
         low = [name.lower() for name in columns]
 
         def at(*names: str) -> int | None:
@@ -273,28 +236,18 @@ class CatalogLoader:
         database, schema = at("database_name", "database"), at("schema_name", "schema")
         if name is None:
             return []
-
-        def value(row: list[str | None], place: int | None) -> str:
-            return (row[place] or "") if place is not None else ""
-
         return [Relation(value(row, database), value(row, schema), value(row, name), value(row, kind)) for row in rows]
 
     async def _keys(self, context: SessionContext) -> list[ForeignKey]:
         keys: dict[tuple[str, str], ForeignKey] = {}
-        queries = ((False, _ENGINES_KEYS),) if self._has_engine else zip((True, False), _KEYS, strict=True)
-        for lists, sql in queries:
-            columns, rows = await self._table(sql, context)
-            for row in rows:
-                if len(row) < 7 or None in row[:7]:
-                    continue
-                constraint, database, schema, name, target, mine, its = (value or "" for value in row[:7])
-                here, there = (key(Relation(database, schema, table)) for table in (name, target))
-                item = keys.setdefault((constraint, here), ForeignKey(here, [], there, []))
-                with contextlib.suppress(msgspec.DecodeError):
-                    item.columns.extend(_DECODE(mine) if lists else [mine])
-                    item.target_columns.extend(_DECODE(its) if lists else [its])
-            if columns:
-                break
+        for row in await self._rows(_FOREIGN_KEYS, context):
+            if len(row) < 7 or None in row[:7]:
+                continue
+            constraint, database, schema, name, target, mine, its = (value or "" for value in row[:7])
+            here, there = (key(Relation(database, schema, table)) for table in (name, target))
+            item = keys.setdefault((constraint, here), ForeignKey(here, [], there, []))
+            item.columns.append(mine)
+            item.target_columns.append(its)
         return list(keys.values())
 
     async def _describe(self, contents: CachedCatalog, context: SessionContext) -> None:
@@ -352,57 +305,39 @@ def _add_columns(contents: CachedCatalog, rows: Rows) -> list[Relation]:
     return list(relations.values())
 
 
-def functions_of(rows: Rows) -> list[Function]:
-    """The functions of rows of FUNCTIONS; a row that is not one of them is left out."""
-    forms: dict[str, list[Form]] = {}
-    tables = {row[0] for row in rows if row[5:] == ["true"]}
-    for row in rows:
-        if len(row) < 5 or not row[0]:
-            continue
-        with contextlib.suppress(msgspec.DecodeError):
-            names, types = (_DECODE_SOME(text or "[]") for text in row[1:3])
-            # Macros have no types.
-            known = {at: kind or "" for at, kind in enumerate(types)}
-            form = Form(
-                tuple(name or "" for name in names),
-                tuple(known.get(at, "") for at in range(len(names))),
-                row[3] or "",
-                row[4] == "true",
-            )
-            forms.setdefault(row[0], []).append(form)
-    signatures = {name: signature_of(listed) for name, listed in forms.items()} | KNOWN if forms else {}
-    return [Function(name, signature, name in tables) for name, signature in signatures.items()]
-
-
-def engines_functions(columns: list[str], rows: Rows) -> tuple[list[Function], list[str]]:
+def functions_of(columns: list[str], rows: Rows) -> tuple[list[Function], list[str]]:
     """The functions that LIST ENGINE FUNCTIONS lists and that are found without a schema, and the names of the user's
     own. Without those that are part of the engine's works, unless they are usual in SQL.
     """
     low = [name.lower() for name in columns]
-    forms_by_name: dict[str, list[str]] = {}
-    own, returning_rows = set[str](), set[str]()
+    forms: dict[str, list[Form]] = {}
+    shown: dict[str, list[str]] = {}
+    own, tables = set[str](), set[str]()
     for row in rows:
-        listed = dict(zip(low, row, strict=False))
-        name = listed.get("name") or ""
+        listed = {name: value or "" for name, value in zip(low, row, strict=False)}
+        name, result, arguments = listed.get("name", ""), listed.get("result", ""), listed.get("arguments")
         hidden = listed.get("internal") == "true" and name not in keywords.FUNCTIONS
         if not _PLAIN.fullmatch(name) or listed.get("visible", "true") != "true" or hidden:
             continue
-        result = listed.get("result") or ""
         if listed.get("own") == "true":
             own.add(name)
-        if result.startswith(("SETOF ", "TABLE(")):
-            returning_rows.add(name)
-        form = f"({listed['arguments'] or ''}){f' -> {result}' if result else ''}" if "arguments" in listed else ""
-        forms_by_name.setdefault(name, []).append(form)
-    functions = [
-        Function(
-            name,
-            f"{forms[0]} (+{format_count(len(forms) - 1, 'overload')})" if forms[1:] else forms[0],
-            name in returning_rows,
-        )
-        for name, forms in forms_by_name.items()
-    ]
-    return functions, sorted(own)
+        if result.startswith(("SETOF ", "TABLE(")) or listed.get("type", "").startswith("table"):
+            tables.add(name)
+        form = "" if arguments is None else f"({arguments}){f' -> {result}' if result else ''}"
+        shown.setdefault(name, []).append(form)
+        with contextlib.suppress(KeyError, msgspec.DecodeError):
+            names, types = (_DECODE(listed[each] or "[]") for each in ("parameters", "parametertypes"))
+            # Macros have no types.
+            kinds = [*((kind or "") for kind in types), *([""] * len(names))]
+            parameters = tuple(each or "" for each in names)
+            variadic = listed.get("variadic") == "true"
+            forms.setdefault(name, []).append(Form(parameters, tuple(kinds[: len(names)]), result, variadic))
+    signatures = {
+        name: f"{texts[0]} (+{format_count(len(texts) - 1, 'overload')})" if texts[1:] else texts[0]
+        for name, texts in shown.items()
+    }
+    signatures |= {name: signature_of(each) for name, each in forms.items()} | (KNOWN if forms else {})
+    return [Function(name, signature, name in tables) for name, signature in signatures.items()], sorted(own)
 
 
 _PLAIN = re.compile(r"[a-z][a-z0-9_]*")

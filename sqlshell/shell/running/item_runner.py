@@ -170,7 +170,7 @@ class ItemRunner:
             runs = runs or item.name in CONDITION_COMMANDS
         if not (refers and runs) or self._dry_run is not None or session.connection.offline is not None:
             return
-        from sqlshell.shell.metadata.engine_objects import learn_connection
+        from sqlshell.shell.metadata.objects import learn_connection
 
         await self._interruption.interruptible(learn_connection(self._view), "conninfo")
 

@@ -156,7 +156,6 @@ COMMANDS = (
     ("\\schema child", "ON DELETE CASCADE"),
     ("\\dT", "enum ('sad', 'o''k')"),
     ("\\ds", "sq"),
-    ("\\dseq", "sq"),
     ("\\dm", "mv"),
     ("\\dt app.*", "partitioned table"),
     ("\\dt+ parent", "It's the parent"),

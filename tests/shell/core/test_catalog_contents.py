@@ -75,7 +75,7 @@ FIVE = ["a", "b", "c", "d", "e"]
 SEVEN = [*FIVE, "f", "g"]
 
 
-def test_columns_of_information_schema_and_relations_of_the_system_tables() -> None:
+def test_columns_and_relations_of_an_engine() -> None:
     columns: Rows = [
         ["d", "s", "t", "x", "INTEGER"],
         ["d", "s", "t", "y", None],
@@ -86,14 +86,22 @@ def test_columns_of_information_schema_and_relations_of_the_system_tables() -> N
     relations: Rows = [["d", "s", "v", "view"], ["d", "s", "q", "a sequence"], ["d", "s", "i", "index"]]
     found, client = loaded(
         {
-            "information_schema.columns": (FIVE, columns),
-            'sys."relations"': (["Database_Name", "schema_name", "name", "type"], relations),
+            "LIST ENGINE COLUMNS IN SCHEMA": (FIVE, []),
+            "LIST ENGINE COLUMNS": (FIVE, columns),
+            "LIST ENGINE RELATIONS": (["Database", "Schema", "Name", "Type"], relations),
         }
     )
     assert found.relations == [Relation("d", "s", "t", "table"), Relation("d", "s", "v", "view")]
     assert found.columns["d.s.t"] == [Known("x", "INTEGER"), Known("y", "")]
     assert (found.names["sequence"], found.names["index"]) == (["q"], ["i"])
-    assert not any(sql.startswith(("LIST ENGINE", "LIST RELATIONS", "DESCRIBE")) for sql in client.sqls)
+    assert not any(sql.startswith(("LIST RELATIONS", "DESCRIBE", "SELECT")) for sql in client.sqls)
+
+
+def test_relations_of_the_system_tables_of_another_service() -> None:
+    relations: Rows = [["d", "s", "v", "view"], ["deltastream", "sys", "relations", "view"]]
+    found, client = loaded({'sys."relations"': (["Database_Name", "schema_name", "name", "type"], relations)})
+    assert found.relations == [Relation("d", "s", "v", "view")]
+    assert "LIST RELATIONS" not in client.sqls
 
 
 @pytest.mark.parametrize("names", [["name", "kind"], ["Relation_Name", "relation_type"], ["table_name", "type"]])
@@ -130,17 +138,10 @@ def test_names_of_each_kind() -> None:
         f"LIST {plural}": (["name", "other"], [[kind, "x"], [None, "x"], []])
         for kind, plural in catalog_loader.LISTED_KINDS.items()
     }
-    tables["duckdb_sequences"] = (["kind", "name"], [["macro", "m"], ["index", None], [None, "n"], ["index"]])
     found, _ = loaded(tables)
-    assert found.names == {kind: [kind] for kind in catalog_loader.LISTED_KINDS} | {"macro": ["m"]}
+    assert found.names == {kind: [kind] for kind in catalog_loader.LISTED_KINDS}
 
 
-LISTS: Rows = [
-    ["k", "d", "s", "orders", "customers", '["c1","c2"]', '["id1","id2"]'],
-    ["k", "d", "s", "orders", None, '["c1"]', '["id"]'],
-    ["broken", "d", "s", "items", "orders", "[", "]"],
-    ["short"],
-]
 EACH: Rows = [
     ["k", "d", "s", "orders", "customers", "c1", "id1"],
     ["k", "d", "s", "orders", "customers", "c2", "id2"],
@@ -148,20 +149,11 @@ EACH: Rows = [
 KEY = ForeignKey("d.s.orders", ["c1", "c2"], "d.s.customers", ["id1", "id2"])
 
 
-def test_foreign_keys() -> None:
-    relations: dict[str, Table] = {"LIST RELATIONS": (["name"], [["t"]])}
-    found, client = loaded({**relations, "duckdb_constraints": (SEVEN, LISTS)})
-    assert found.keys[0] == KEY
-    assert found.keys[1:] == [ForeignKey("d.s.items", [], "d.s.orders", [])]
-    assert not any("referential_constraints" in sql for sql in client.sqls)
-    found, _ = loaded({**relations, "referential_constraints": (SEVEN, EACH)})
-    assert found.keys == [KEY]
-
-
 def test_objects_of_an_engine_of_its_own() -> None:
     found, client = loaded(
         {
             "LIST ENGINE RELATIONS": (["database", "schema", "name", "type"], [["d", "s", "t", "table"]]),
+            "LIST ENGINE COLUMNS IN SCHEMA system": (FIVE, []),
             "LIST ENGINE COLUMNS IN SCHEMA pg_catalog": (FIVE, [["d", "pg_catalog", "pg_class", "relname", "name"]]),
             "LIST ENGINE COLUMNS IN SCHEMA information_schema": (FIVE, []),
             "LIST ENGINE COLUMNS": (FIVE, [["d", "s", "t", "x", "integer"]]),

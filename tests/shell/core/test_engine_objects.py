@@ -115,7 +115,6 @@ HEAD = "schema,name,type,owner\n"
         ('\\dt "Other".u', 'RELATIONS IN SCHEMA "Other"', HEAD),
         ("\\dt nope", "RELATIONS", HEAD),
         ("\\ds", "RELATIONS", f"{HEAD}public,q,sequence,\n"),
-        ("\\dseq", "RELATIONS", f"{HEAD}public,q,sequence,\n"),
         ("\\l", "DATABASES", "name,owner,current\nd,me,*\ne,,\n"),
         ("\\l+ d", "DATABASES WITH DETAILS", "name,owner,current\nd,me,*\n"),
         ("\\df", "FUNCTIONS", "schema,name,result\npublic,f,int\n"),

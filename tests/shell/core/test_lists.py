@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping
 
 import pytest
@@ -53,15 +52,3 @@ def test_databases_and_organizations(command: str, shown: str) -> None:
 
 def test_databases_of_a_service_without_organizations() -> None:
     assert run("\\l", {"LIST DATABASES": (["name"], [["d"]])}) == "name,kind,current\nd,database,*\n"
-
-
-@pytest.mark.parametrize(
-    ("given", "shown"),
-    [(1234567, "1,234,567"), ("12 34", "12 34"), ("١٢٣٤", "١٢٣٤"), ("9" * 39, ",".join(["999"] * 13)), ("9" * 40,) * 2],
-)
-def test_the_number_of_rows_is_grouped_if_it_is_one(given: object, shown: str) -> None:
-    column = {"column_index": 1, "column_name": "a", "data_type": "INTEGER"}
-    made = {"table_name": "t", "sql": "CREATE TABLE t(a INTEGER)", "estimated_size": given}
-    details: Table = (["what", "told"], [["column", json.dumps(column)], ["made", json.dumps(made)]])
-    tables: dict[str, Table] = {"duckdb_columns": details, "LIST RELATIONS": (["name", "type"], [["t", "table"]])}
-    assert f"\nRows: about {shown}\n" in run("\\d+ t", tables, "table")

@@ -43,6 +43,7 @@ from sqlshell.service.engines.engine import (
     Outcome,
     Plan,
     Relation,
+    Rows,
     RunOptions,
     Runs,
     Sink,
@@ -342,6 +343,19 @@ class DuckdbConnection:
             return [ColumnInfo(str(item[0]), str(item[1]), bool(item[2])) for item in listed]
         named = zip(described, kinds, strict=True)
         return [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]
+
+    def listed(self, sql: str) -> Rows:
+        """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
+        with self._cancellation.statement():
+            try:
+                rows = self._connection.execute(sql).fetchall()
+            except duckdb.Error as error:
+                self._after_failure(error)
+                raise failure(error) from error
+        return [
+            tuple("" if item is None else str(item).lower() if isinstance(item, bool) else str(item) for item in row)
+            for row in rows
+        ]
 
     def resolve(self, names: Sequence[str]) -> Relation:
         name = names[-1]

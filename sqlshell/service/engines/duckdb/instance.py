@@ -6,13 +6,14 @@ import contextlib
 import threading
 from collections.abc import Mapping
 from pathlib import Path
+from typing import cast
 
 import duckdb
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.duckdb import messages
+from sqlshell.service.engines.duckdb import messages, objects
 from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.contents import (
@@ -33,7 +34,7 @@ from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.rights.walk import EngineState
 from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
-from sqlshell.service.engines.engine import CatalogQuery, Connection, Feed, Limits, Listing, Relation, Rows
+from sqlshell.service.engines.engine import CatalogQuery, Connection, Feed, Limits, Listing, ObjectQuery, Relation, Rows
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
@@ -190,6 +191,9 @@ class DuckdbEngine(ResultFiles):
 
     def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         return self.read_listing(listing(query))
+
+    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+        return objects.found(query, cast(objects.Session, seen))
 
     def has_function(self, name: str) -> bool:
         return bool(self.read_listing(functions(name)))

@@ -80,7 +80,9 @@ THREADS: Final = 12
 when needed, and kept.
 """
 
-CONNECTION: Final = frozenset({"use", "feed", "plan", "resolve", "columns", "load", "run_all", "lose_transaction"})
+CONNECTION: Final = frozenset(
+    {"use", "feed", "plan", "resolve", "columns", "listed", "load", "run_all", "lose_transaction"}
+)
 ENGINE: Final = frozenset(
     {"attach", "detach", "mount", "identity", "exists", "read_listing", "publish", "head", "rows", "read", "convert"}
 )

@@ -13,14 +13,14 @@ import threading
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import msgspec
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb import contents
+from sqlshell.service.engines.duckdb import contents, objects
 from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
 from sqlshell.service.engines.engine import (
     BatchSink,
@@ -29,6 +29,7 @@ from sqlshell.service.engines.engine import (
     Ended,
     Feed,
     Listing,
+    ObjectQuery,
     Outcome,
     Plan,
     Relation,
@@ -182,6 +183,9 @@ class RemoteEngine:
     def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
         return self.read_listing(contents.listing(query))
 
+    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+        return objects.found(query, cast(objects.Session, seen))
+
     def has_function(self, name: str) -> bool:
         return bool(self.read_listing(contents.functions(name)))
 
@@ -317,6 +321,10 @@ class RemoteConnection:
     def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
         columns: list[ColumnInfo] = self._ask("columns", list[ColumnInfo], list(relation), options)
         return columns
+
+    def listed(self, sql: str) -> Rows:
+        rows: list[tuple[str, ...]] = self._ask("listed", list[tuple[str, ...]], sql)
+        return rows
 
     def resolve(self, names: Sequence[str]) -> Relation:
         if len(names) == 2:
