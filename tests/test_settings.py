@@ -8,7 +8,7 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sqlshell.config.settings import BY_KEY, OF_ONE_RUN, SETTINGS
+from sqlshell.config.settings import BY_NAME, OF_ONE_RUN, SETTINGS
 from sqlshell.config.values import Config, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.launch.cli import shell_command
@@ -34,12 +34,12 @@ def test_flag_beats_environment_beats_profile_beats_default(tmp_path: Path) -> N
     ]
 
 
-def test_the_environment_takes_the_name_of_a_flag_too(tmp_path: Path) -> None:
+def test_the_environment_takes_the_name_of_a_setting(tmp_path: Path) -> None:
     found = read_config(tmp_path)
-    for name in ("SQLSHELL_FOR", "SQLSHELL_STREAM_FOR"):
-        assert resolve({}, {name: "5s"}, found)["stream_for"] == 5.0
-    with pytest.raises(UsageError, match="SQLSHELL_FOR"):
-        resolve({}, {"SQLSHELL_FOR": "soon"}, found)
+    assert resolve({}, {"SQLSHELL_STREAM_FOR": "5s"}, found)["stream_for"] == 5.0
+    with pytest.raises(UsageError, match="SQLSHELL_STREAM_FOR"):
+        resolve({}, {"SQLSHELL_STREAM_FOR": "soon"}, found)
+    assert resolve({}, {"SQLSHELL_FOR": "5s"}, found)["stream_for"] == 0.0
 
 
 def test_the_default_profile_holds_without_being_named(tmp_path: Path) -> None:
@@ -82,11 +82,17 @@ def test_a_bad_key_spoils_its_own_profile_alone(tmp_path: Path) -> None:
 
 
 def test_a_profile_holds_every_setting_of_the_help(tmp_path: Path) -> None:
-    """By the name of its flag, but for what one run does; and every option of \\pset."""
+    """But for what one run does; and every option of \\pset."""
+    names = {flag: setting.name for setting in SETTINGS for flag in setting.flags}
     parameters = shell_command().params
-    flags = {opt.removeprefix("--").replace("-", "_") for item in parameters for opt in item.opts if opt[:2] == "--"}
+    flags = {
+        names.get(opt, opt.removeprefix("--").replace("-", "_"))
+        for item in parameters
+        for opt in item.opts
+        if opt[:2] == "--"
+    }
     for name in sorted(flags | set(Options.__struct_fields__) - {"format_chosen", "timing_chosen"} | {"tuples_only"}):
-        setting = BY_KEY.get(name)
+        setting = BY_NAME.get(name)
         if name in OF_ONE_RUN:
             with pytest.raises(UsageError, match="is not allowed in a profile"):
                 resolve({}, {}, config(tmp_path, f"[profiles.w]\n{name} = 'x'"), "w")

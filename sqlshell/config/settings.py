@@ -36,17 +36,6 @@ class Setting(Struct, frozen=True):
     def variable(self) -> str:
         return PREFIX + self.name.upper()
 
-    @property
-    def variables(self) -> tuple[str, ...]:
-        """The environment variables that set it: one named after the setting, one after its flag."""
-        return tuple(PREFIX + key.upper() for key in self.keys)
-
-    @property
-    def keys(self) -> tuple[str, ...]:
-        """The keys that a profile accepts for it: its name, and the name of its flag if that differs (`for`)."""
-        flags = (flag.removeprefix("--").replace("-", "_") for flag in self.flags if flag.startswith("--"))
-        return tuple(dict.fromkeys((self.name, *flags)))
-
 
 CONNECTION, CONTEXT, OUTPUT, SCRIPTS, OTHER = "Connection", "Context", "Output", "Scripts", "Other"
 GROUPS = (CONNECTION, CONTEXT, SCRIPTS, OUTPUT, OTHER)
@@ -364,7 +353,7 @@ SETTINGS: tuple[Setting, ...] = (
         "integer",
     ),
     Setting(
-        "colors",
+        "color",
         "when to use colors: auto (at a terminal), always (also in pipes and files) or never "
         "[default: auto, unless NO_COLOR is set]",
         OUTPUT,
@@ -477,7 +466,6 @@ SETTINGS: tuple[Setting, ...] = (
 )
 
 BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
-BY_KEY: Mapping[str, Setting] = {key: setting for setting in SETTINGS for key in setting.keys}
 
 OF_ONE_RUN = frozenset(
     {

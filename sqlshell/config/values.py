@@ -11,7 +11,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from sqlshell.config.settings import BY_KEY, BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, SETTINGS, Setting
+from sqlshell.config.settings import BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, SETTINGS, Setting
 from sqlshell.errors import UsageError
 from sqlshell.runtime.paths import expanded
 from sqlshell.spelling import did_you_mean
@@ -113,12 +113,12 @@ def _table(config: Config, profile: str) -> Mapping[str, Any]:
             raise UsageError(
                 f"{place}: {key!r} is not allowed in a profile", "use it on the command line; it applies to one run"
             )
-    known = [name for name in BY_KEY if name not in OF_ONE_RUN]
-    unknown = [f"{key!r}{_nearest(key, known)}" for key in given if key not in BY_KEY]
+    known = [name for name in BY_NAME if name not in OF_ONE_RUN]
+    unknown = [f"{key!r}{_nearest(key, known)}" for key in given if key not in BY_NAME]
     if unknown:
         says = "unknown key" if len(unknown) == 1 else "unknown keys:"
         raise UsageError(f"{place}: {says} {', '.join(unknown)}", "sqlshell config settings lists all keys")
-    return {BY_KEY[key].name: value for key, value in given.items()}
+    return given
 
 
 def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, profile: str = "") -> Settings:
@@ -154,7 +154,7 @@ def _variable(setting: Setting, environ: Mapping[str, str]) -> str:
     """The environment variable that sets this setting, "" if none does."""
     if not setting.environment:
         return ""
-    return next((name for name in setting.variables if environ.get(name)), "")
+    return setting.variable if environ.get(setting.variable) else ""
 
 
 def _read(setting: Setting, given: object, place: str) -> Any:

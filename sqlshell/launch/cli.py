@@ -362,7 +362,7 @@ def _shell(
         click.echo(json.dumps(_spec(), indent=2))
         return 0
     if list_themes:
-        return _list_themes(given["colors"])
+        return _list_themes(given["color"])
     if no_align:
         given["format"] = "unaligned"
     if expanded:

@@ -110,7 +110,7 @@ def first_prompt(
     read_only: Fragments = [(QUIET, "[ro]")] if settings["read_only"] else []
     fragments = [*context_line(shown, streams.columns // 2), *read_only, ("", "> ")]
     quiet = Unechoed(streams)
-    choose_colors(settings["colors"])
+    choose_colors(settings["color"])
     try:
         typed = b""
         if theme is None:

@@ -128,7 +128,7 @@ def _run(invocation: Invocation, exit_handler: ExitSignalHandler) -> int:
             "name a database file, a URL or a profile after FILE",
         )
     settings = destination.settings
-    choose_colors(settings["colors"])
+    choose_colors(settings["color"])
     at_terminal = not scripts or (not invocation.output and streams.stdout.isatty())
     options = initial_options(settings, invocation.output, prompt=not scripts, at_terminal=at_terminal)
     if settings.source("theme") == "flag":

@@ -60,13 +60,12 @@ class Execute(Struct, frozen=True):
 class Repeat(Struct, frozen=True):
     """Run the statement repeatedly, `seconds` apart, `times` times or without limit (0).
 
-    Stops too if a result has fewer rows than `min_rows`. With `redraw`, each result replaces the previous one.
+    Stops too if a result has fewer rows than `min_rows`. Each result replaces the previous one.
     """
 
     seconds: float
     times: int = 0
     min_rows: int = 0
-    redraw: bool = True
 
 
 class ClearBuffer(Struct, frozen=True):
@@ -138,13 +137,12 @@ class Redirect(Struct, frozen=True):
 
 
 class ShowMessage(Struct, frozen=True):
-    """Print a message on stderr; `own` text contains nothing from a service and may contain colors. `file` is a file
-    that it names. A `verbatim` one is not wrapped.
+    """Print a message on stderr; `own` text contains nothing from a service and may contain colors. A
+    `verbatim` one is not wrapped.
     """
 
     text: str
     own: bool = False
-    file: str = ""
     verbatim: bool = False
 
 

@@ -15,7 +15,7 @@ General
   history [LETTERS] | s
   errverbose
 Objects
-  d [PATTERN] | d+ describe !describe ; data PATTERN
+  d [PATTERN] | d+ !describe ; data PATTERN
   schema [PATTERN] | .schema sv sv+ ; data PATTERN
   dt [PATTERN] | dt+ .tables ; data PATTERN
   dv [PATTERN] | dv+ ; data PATTERN
@@ -39,25 +39,23 @@ Running statements
   gexec ; sends
   gdesc ; sends
   watch [SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS] ; sends, data SECONDS c=TIMES i=SECONDS m=ROWS
-  repeat TIMES [SECONDS] ; sends, data SECONDS TIMES
   p | print
   r | reset ; changes text
   w FILE | write
 Display options
-  x [on|off|auto] | expanded ; changes shell
+  x [on|off|auto] ; changes shell
   format [NAME] | .mode ; changes shell
   a ; changes shell
   f [TEXT] ; changes shell
   timing [on|off] | .timer ; changes shell
   theme [NAME] ; changes shell
-  t [on|off] | tuples_only ; changes shell
-  headers [on|off] | .headers .header ; changes shell
+  t [on|off] | .headers .header ; changes shell
   pset [NAME] [VALUE] | .show !options ; changes shell
 Exploring results
   clip [FORMAT] ; sends
   crosstab [ROW] [COLUMN] [VALUE] | crosstabview ; sends, data COLUMN ROW VALUE
   chart [KIND] [COLUMN...] ; sends, data COLUMN KIND
-  browse | explore ; sends
+  browse ; sends
   local [SQL...] ; sends, verbatim
 Scripts and files
   i FILE | include .read !source !load ; changes text
@@ -89,7 +87,6 @@ Variables and conditions
 Transcripts, logs and named queries
   n [NAME] [WORD...] ; changes text, data WORD
   n+ NAME [SQL...]
-  n- NAME
   transcript [FILE] ; changes shell
   replay FILE
   log [FILE] | .log ; changes shell

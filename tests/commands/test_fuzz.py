@@ -46,13 +46,13 @@ from sqlshell.shell.session import Options, Session, SessionState
 from sqlshell.shell.shell import Shell
 from sqlshell.shell.shell_view import ShellView
 
-ELSEWHERE = {"q", "c", "gexec", "prompt", "!", "e", "browse", "watch", "repeat", "tutorial", *CONDITION_COMMANDS}
+ELSEWHERE = {"q", "c", "gexec", "prompt", "!", "e", "browse", "watch", "tutorial", *CONDITION_COMMANDS}
 """Commands that have a test of their own: they leave, move, ask, wait, go on without end or run what they find."""
 SENDING = {"g", "gx", "bg", "gset", "gdesc", "clip", "crosstab", "chart", "local"}
 WORDS = (
     *("", "a", "1", "2", "3", "0", "-1", "999", "a b", "a b c", "1 2 3", "x", "''", "'", '"a b"', ":a", "on", "off"),
     *("é", "\\", "-", "*", "*.*", "a*?", "%", "1e400", "nan", "99999999999999999999", "a=b", "c=0", "c=1 i=0", "NULL"),
-    *("bar 1 2", "line 1", "scatter 2 1", "hist a", "heat a", "heat 1 1", "heat 3 2 1", "1 to x.svg", "to", "to to"),
+    *("bar 1 2", "line 1", "scatter 2 1", "hist a", "heat a", "heat 1 1", "heat 3 2 1", "to", "to to"),
     *("null", "null ''", "maxwidth 1", "wide fold", "expanded auto", "select 1 from _", "|cat >/dev/null", "out.csv"),
 )
 
@@ -188,10 +188,10 @@ def test_what_goes_on_leaves_or_asks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     async def work() -> None:
         async with room(tmp_path, table(BUILTIN), interactive=False) as here:
             for sql in (*results(40)[:17], "select 'select 1/'", "select '\\q'", "select null", "select 'select ''a'"):
-                for line in ("\\watch c=2 i=0", "\\watch 0 m=5000", "\\repeat 2 0", "\\gexec"):
+                for line in ("\\watch c=2 i=0", "\\watch 0 m=5000", "\\gexec"):
                     await here.enter(f"{sql} {line}\n\\r\n")
             for item in BUILTIN:
-                if item.name in ELSEWHERE - {"watch", "repeat", "q", "!", "tutorial"}:
+                if item.name in ELSEWHERE - {"watch", "q", "!", "tutorial"}:
                     for word in WORDS:
                         await here.enter(f"\\{item.name} {word}\n")
                         here.shell.discard_unfinished()

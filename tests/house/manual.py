@@ -122,9 +122,9 @@ def settings_table() -> str:
                 first, second = (getattr(options, setting.name, None) for options in (at_prompt, in_scripts))
                 said, _ = parts_of_help(setting.help)
                 cells = (
-                    " ".join(map(code, setting.keys)) if setting.profile else "",
+                    code(setting.name) if setting.profile else "",
                     ", ".join(map(code, setting.flags)),
-                    " ".join(map(code, setting.variables)) if setting.environment else "",
+                    code(setting.variable) if setting.environment else "",
                     default_of(setting, first, second),
                     said + (f" ({', '.join(setting.choices)})" if setting.choices and ":" not in said else ""),
                 )

@@ -229,7 +229,7 @@ def test_what_a_document_names_exists(path: Path) -> None:
             assert find(commands, name if name in commands else name.rstrip("+-"))
         for flag in re.findall(r"(?<![\w-])--[a-z][a-z-]+", span):
             assert flag in options(), (span, flag)
-    variables = {name for setting in SETTINGS for name in setting.variables} | {
+    variables = {setting.variable for setting in SETTINGS} | {
         PREFIX + name for name in ("CONFIG_DIR", "STATE_DIR", "TRACEBACK")
     }
     variables |= {PREFIX + "SERVE_" + option[0].removeprefix("--").replace("-", "_").upper() for option in SERVE}

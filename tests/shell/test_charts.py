@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
-from xml.etree import ElementTree
 
 import pytest
 
@@ -14,7 +13,6 @@ from sqlshell.result import Column, Rows
 from sqlshell.shell.charts import charts
 from sqlshell.shell.charts.charts import Chart, bin_label, bins, chart
 from sqlshell.shell.charts.drawing import as_text, moment
-from sqlshell.shell.charts.picture import svg
 
 CITY, DAY, N, M = Column("city"), Column("day", "DATE"), Column("n", "BIGINT"), Column("m", "DOUBLE")
 
@@ -184,11 +182,6 @@ def test_a_heat_map_is_drawn_in_shades() -> None:
     assert lines[4].endswith("░ 0  ▒▓  █ 4")
     with pytest.raises(UsageError, match="no numbers to draw"):
         as_text(of([CITY, Column("kind"), N], [["a", "x", None]]), 40, 20, colors=False)
-    picture = ElementTree.fromstring(svg(made))
-    titles = [item.text for item in picture.iter() if item.tag.endswith("title") and item.text in {"0", "1", "2", "4"}]
-    assert titles == ["0", "1", "2", "4"]
-    # A cell without a number is left empty.
-    assert "nan" not in svg(made)
 
 
 @pytest.mark.parametrize(("columns", "wide"), [(40, 8), (20, 8), (19, 7), (8, 2), (7, 1), (1, 1)])
@@ -211,8 +204,6 @@ def test_a_scatter_of_texts_names_its_places() -> None:
         "c8",
         "c10",
     ]
-    texts = ["".join(item.itertext()) for item in ElementTree.fromstring(svg(made)).iter()]
-    assert {"c0", "c11"} <= set(texts)
 
 
 def test_labels_are_cut() -> None:

@@ -122,7 +122,7 @@ def test_names_that_cannot_be(queries: SavedQueries, name: str) -> None:
 def test_a_query_that_would_be_empty(queries: SavedQueries) -> None:
     with pytest.raises(UsageError, match=r"^the query 'a' would be empty; it was not saved$") as told:
         queries.save("a", " \n")
-    assert told.value.hint == "\\n- a deletes a query"
+    assert told.value.hint == "\\n+ a '' deletes a query"
     queries.save("_a.b-1", "select 1")
     with pytest.raises(UsageError, match=r"^no named query 'a'$"):
         queries.delete("a")

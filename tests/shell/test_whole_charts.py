@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from pathlib import Path
 
 import pytest
 from msgspec.structs import replace
@@ -147,9 +146,8 @@ def test_points_above_texts_of_a_large_result(program: Program) -> None:
     assert "text 1" in ran.out
 
 
-def test_a_large_result_is_drawn_whole(program: Program, tmp_path: Path) -> None:
+def test_a_large_result_is_drawn_whole(program: Program) -> None:
     rows = results.MOST_ROWS + 50_000
-    place = tmp_path / "n.svg"
-    ran = program("-c", f"select range as n from range({rows}) \\chart hist n to {place}")
+    ran = program("-c", f"select range as n from range({rows}) \\chart hist n")
     assert (ran.code, "only the first" in ran.err) == (0, False), ran.err
-    assert f"{rows - 1}" in place.read_text()
+    assert f"{rows - 1}" in ran.out

@@ -62,7 +62,6 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         "\\n+ lucky select 7 as seven",
         "\\n",
         "\\n lucky",
-        "\\n- luck",
     ),
     "help": ("\\? gset", "\\h use", "\\nonsense", ".tables", "!help q"),
 }

@@ -349,7 +349,7 @@ def test_a_theme_is_shown_before_it_is_chosen(terminal: Terminal) -> None:
 
 @pytest.mark.slow("a terminal")
 def test_title_progress_and_links_of_a_terminal_that_has_them(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path, "-q", "work.duckdb", env={"TERM_PROGRAM": "WezTerm", "TERM": "xterm-256color"})
+    terminal = Terminal(tmp_path, "work.duckdb", env={"TERM_PROGRAM": "WezTerm", "TERM": "xterm-256color"})
     terminal.prompt()
     terminal.enter("select sum(a.range * b.range) from range(10000000) a, range(1000000) b;")
     # Some progress in the tab, and what runs in the title.
@@ -360,9 +360,9 @@ def test_title_progress_and_links_of_a_terminal_that_has_them(tmp_path: Path) ->
     terminal.wait("canceled after")
     terminal.wait(lambda _: b"\x1b]9;4;0\x1b\\" in terminal.written)
     terminal.prompt()
-    terminal.enter("select 'x' as k, 1 as n \\chart bar to one.svg")
-    address = (tmp_path / "one.svg").as_uri().encode()
-    terminal.wait(lambda _: b"\x1b]8;;" + address + b"\x1b\\one.svg\x1b]8;;\x1b\\" in terminal.written)
+    terminal.enter("select 'x' as k, 1 as n \\export one.csv")
+    address = (tmp_path / "one.csv").as_uri().encode()
+    terminal.wait(lambda _: b"\x1b]8;;" + address + b"\x1b\\one.csv\x1b]8;;\x1b\\" in terminal.written)
     terminal.prompt()
     terminal.enter("\\q")
     assert terminal.end() == 0

@@ -72,7 +72,7 @@ def test_leaving_an_included_file_keeps_the_shell_and_a_refused_command_the_text
         terminal.enter("select unnest(['selct', 'select ''still '' || ''here''']) \\gexec")
         terminal.wait("still here")
         terminal.prompt()
-        terminal.enter("select 'kept ' || 'text' \\repeat 0")
+        terminal.enter("select 'kept ' || 'text' \\watch c=0")
         shown = terminal.wait(lambda text: text.count("select 'kept ' || 'text'") == 2)
         assert "kept text" not in shown
         terminal.enter(";")

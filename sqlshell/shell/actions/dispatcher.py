@@ -104,8 +104,8 @@ class Actions:
             case Chain(effects):
                 for each in effects:
                     await self.perform(each, name)
-            case ShowMessage(text, own, file, verbatim):
-                components.diagnostics.say(text, own=own, file=file, verbatim=verbatim)
+            case ShowMessage(text, own, verbatim):
+                components.diagnostics.say(text, own=own, verbatim=verbatim)
             case Print(text, paged=True):
                 await components.result_output.page(text)
             case Print(text, with_results, own, folds=folds):

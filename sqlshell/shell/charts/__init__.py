@@ -1,1 +1,1 @@
-"""Charts of results, as text and as SVG."""
+"""Charts of results, as text."""

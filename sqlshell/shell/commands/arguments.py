@@ -248,7 +248,7 @@ KNOWN: Final[Mapping[str, Known]] = {
     "getenv.VARIABLE": lambda shell, before: [(name, "") for name in sorted(os.environ)],
     "context.VALUE": _part_values,
     "n.NAME": _queries,
-    "n-.NAME": _queries,
+    "n+.NAME": _queries,
     "chart.KIND": _charts,
     "sf.PATTERN": _of("macro"),
     "di.PATTERN": _of("index"),

@@ -24,7 +24,7 @@ def _set(text: str, **values: object) -> Chain:
     return Chain([SetOptions(values), ShowMessage(text)])
 
 
-@command("x", "[on|off|auto]", aliases=("expanded",), changes="shell")
+@command("x", "[on|off|auto]", changes="shell")
 async def expanded(shell: ShellView, args: Args) -> Chain:
     """Show each row as a record, one line per column. With auto, only tables wider than the terminal are shown this
     way.
@@ -88,16 +88,14 @@ async def theme(shell: ShellView, args: Args) -> Effect:
     return ShowMessage("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
 
 
-@command("t", "[on|off]", aliases=("tuples_only",), changes="shell")
+@command("t", "[on|off]", aliases=(".headers", ".header"), changes="shell")
 async def rows_only(shell: ShellView, args: Args) -> Chain:
-    """Show rows only; without an argument, toggle it. Column names and record numbers are omitted."""
-    header = not (SWITCH[args[0]] if args else shell.session.options.header)
-    return _set(f"Tuples only is {'off' if header else 'on'}.", header=header)
+    """Show rows only; without an argument, toggle it. Column names and record numbers are omitted.
 
-
-@command("headers", "[on|off]", aliases=(".headers", ".header"), changes="shell")
-async def headers(shell: ShellView, args: Args) -> Chain:
-    """Show column names; without an argument, toggle them. This is the opposite of \\t."""
+    The argument of duckdb's .headers is the opposite."""
+    if not args.name.startswith("."):
+        header = not (SWITCH[args[0]] if args else shell.session.options.header)
+        return _set(f"Tuples only is {'off' if header else 'on'}.", header=header)
     header = SWITCH[args[0]] if args else not shell.session.options.header
     return _set(f"Column names are {'on' if header else 'off'}.", header=header)
 
@@ -158,8 +156,6 @@ def options_in(shell: ShellView, words: Sequence[str]) -> Mapping[str, object]:
 _PSQL_NAMES = {
     "columns": "maxwidth",
     "x": "expanded",
-    "field_separator": "fieldsep",
-    "record_separator": "recordsep",
 }
 
 
@@ -282,4 +278,4 @@ def shown(value: object) -> str:
     return "(default of the format)" if value is None else shown_separator(str(value))
 
 
-COMMANDS = (expanded, choose_format, alignment, field_separator, timing, theme, rows_only, headers, pset)
+COMMANDS = (expanded, choose_format, alignment, field_separator, timing, theme, rows_only, pset)

@@ -42,7 +42,6 @@ EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
     "local": ("select * from shop.orders limit 1000;\n\\local select status, count(*) from _ group by status",),
     "n+": ("\\n+ largest select * from shop.order_items order by quantity * price desc limit $1",),
     "pset": ("\\pset", "\\pset null -", "\\pset maxwidth 20"),
-    "repeat": ("select now() \\repeat 3 1",),
     "schema": ("\\schema shop.orders",),
     "set": ("\\set status returned\nselect count(*) from shop.orders where status = :'status';",),
     "t": ("\\t on", "\\t off"),

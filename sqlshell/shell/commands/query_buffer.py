@@ -185,18 +185,6 @@ async def watch(shell: ShellView, args: Args) -> Repeat:
     return Repeat(seconds, limits.get("times", 0), limits.get("min_rows", 0))
 
 
-@command("repeat", "TIMES [SECONDS]", sends=True, data=("TIMES", "SECONDS"))
-async def repeat(shell: ShellView, args: Args) -> Repeat:
-    """Run a statement TIMES times, SECONDS (default 0) apart. Each result is shown separately."""
-    try:
-        times, seconds = int(args[0]), float(args[1]) if len(args) > 1 else 0.0
-    except ValueError:
-        raise UsageError(f"\\repeat: {' '.join(args)!r} is not a number", "example: \\repeat 10 0.5") from None
-    if not (times > 0 and 0 <= seconds < 1e7):
-        raise UsageError("\\repeat: a number is out of range", "TIMES is at least 1; example: \\repeat 10 0.5")
-    return Repeat(seconds, times, redraw=False)
-
-
 @command("p", aliases=("print",))
 async def show_buffer(shell: ShellView, args: Args) -> Effect:
     """Show the query buffer: the unfinished statement, or the last one."""
@@ -226,7 +214,6 @@ COMMANDS = (
     go_execute,
     go_describe,
     watch,
-    repeat,
     show_buffer,
     clear_buffer,
     write_buffer,

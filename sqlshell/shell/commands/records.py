@@ -20,7 +20,7 @@ def _queries(shell: ShellView) -> SavedQueries:
 
 @command("n", "[NAME] [WORD...]", changes="text", data=("WORD",))
 async def run_query(shell: ShellView, args: Args) -> Effect | None:
-    """List the named queries, or run one. The arguments replace $1, $2 …; \\n+ saves a query, \\n- deletes it."""
+    """List the named queries, or run one. The arguments replace $1, $2 …; \\n+ saves a query."""
     queries = _queries(shell)
     if not args:
         known = queries.all()
@@ -34,7 +34,11 @@ async def run_query(shell: ShellView, args: Args) -> Effect | None:
 async def save_query(shell: ShellView, args: Args) -> Effect | None:
     """Save a statement as a named query: the SQL after the name, the query buffer, or the last statement.
 
-    The SQL is saved verbatim; if all of it is in single quotes, these are removed: \\n+ top 'select $1'"""
+    The SQL is saved verbatim; if all of it is in single quotes, these are removed: \\n+ top 'select $1'. An empty text
+    deletes the query: \\n+ top ''"""
+    if len(args) == 2 and not args[1]:
+        _queries(shell).delete(args[0])
+        return ShowMessage(f"deleted {args[0]}")
     if len(args) > 1:
         _queries(shell).save(args[0], " ".join(args[1:]))
         return ShowMessage(f"saved as {args[0]}")
@@ -44,13 +48,6 @@ async def save_query(shell: ShellView, args: Args) -> Effect | None:
     shell.buffer.check_origin()
     _queries(shell).save(args[0], shell.buffer.text)
     return ShowMessage(f"saved as {args[0]}")
-
-
-@command("n-", "NAME")
-async def delete_query(shell: ShellView, args: Args) -> ShowMessage:
-    """Delete a named query."""
-    _queries(shell).delete(args[0])
-    return ShowMessage(f"deleted {args[0]}")
 
 
 @command("transcript", "[FILE]", changes="shell")
@@ -73,4 +70,4 @@ async def log(shell: ShellView, args: Args) -> Log:
     return Log(args.own(0) if args else EMPTY)
 
 
-COMMANDS = (run_query, save_query, delete_query, transcript, replay, log)
+COMMANDS = (run_query, save_query, transcript, replay, log)

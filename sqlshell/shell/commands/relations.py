@@ -84,7 +84,7 @@ async def list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) -> 
     return ShowResult(table_of([(title_of(column.name), column.type) for column in columns], rows))
 
 
-@command("d", "[PATTERN]", aliases=("d+", "describe", "!describe"), data=("PATTERN",))
+@command("d", "[PATTERN]", aliases=("d+", "!describe"), data=("PATTERN",))
 async def describe(shell: ShellView, args: Args) -> Effect | None:
     """Describe relations; without PATTERN, list them. Shows columns, keys, constraints and indexes.
 

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from sqlshell.errors import UsageError
 from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY
-from sqlshell.output.sinks.file import check
 from sqlshell.output.writer import Summary
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Result
@@ -18,7 +17,6 @@ from sqlshell.runtime.streams import forces_colors
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, LocalSql, Print, ShowMessage, ShowResult, UseResult
 from sqlshell.shell.results.rows import collect
-from sqlshell.shell.scripts.reading import write_text
 from sqlshell.shell.shell_view import ShellView
 
 if TYPE_CHECKING:
@@ -80,28 +78,15 @@ async def show_crosstab(shell: ShellView, args: Args) -> UseResult:
 
 @command("chart", "[KIND] [COLUMN...]", sends=True, data=("KIND", "COLUMN"))
 async def show_chart(shell: ShellView, args: Args) -> UseResult:
-    """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...] [to FILE.svg]
+    """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...]
 
-    Columns are given by name, or by number from 1. Omitted arguments are chosen to fit the data. to FILE.svg writes
-    a picture."""
+    Columns are given by name, or by number from 1. Omitted arguments are chosen to fit the data."""
     words = list(args)
-    picture = EMPTY
-    if len(words) > 1 and words[-2].lower() == "to":
-        args.own(-2)
-        picture, words = args.own(-1), words[:-2]
-        if not picture:
-            raise UsageError("\\chart: the file name is empty", "example: \\chart line day total to days.svg")
-        if not picture.lower().endswith(".svg"):
-            raise UsageError(
-                f"{picture} does not have the extension .svg", "example: \\chart line day total to days.svg"
-            )
-        check(picture)
     effects: list[Effect] = []
 
     async def take(result: Result) -> Summary:
         from sqlshell.shell.charts.charts import chart
         from sqlshell.shell.charts.drawing import as_text
-        from sqlshell.shell.charts.picture import svg
 
         figure = await _whole_chart(result, words)
         if figure is not None:
@@ -111,16 +96,10 @@ async def show_chart(shell: ShellView, args: Args) -> UseResult:
             figure = chart(result.columns, rows, words)
             if not summary.complete:
                 figure.notes.append(f"the chart shows only the first {MOST_ROWS:,} rows")
-        if picture:
-            write_text(picture, svg(figure))
-            effects.append(ShowMessage(f"wrote {picture}", file=picture))
-        else:
-            wanted = shell.session.interactive or forces_colors(os.environ)
-            colors = wanted and shell.front_end.paint is not None
-            size = shutil.get_terminal_size((80, 24))
-            effects.append(
-                Print(as_text(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True)
-            )
+        wanted = shell.session.interactive or forces_colors(os.environ)
+        colors = wanted and shell.front_end.paint is not None
+        size = shutil.get_terminal_size((80, 24))
+        effects.append(Print(as_text(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True))
         effects.extend(map(ShowMessage, figure.notes))
         return summary
 
@@ -148,7 +127,7 @@ async def _whole_chart(result: Result, words: Sequence[str]) -> Chart | None:
     return figure
 
 
-@command("browse", aliases=("explore",), sends=True)
+@command("browse", sends=True)
 async def browse(shell: ShellView, args: Args) -> UseResult:
     """Browse a result in full screen. Search, sort, filter, copy, view full values; ? lists the keys.
 

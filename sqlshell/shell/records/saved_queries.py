@@ -43,7 +43,7 @@ class SavedQueries:
                 "a name consists of letters, digits, _ . and -",
             )
         if not text.strip():
-            raise UsageError(f"the query {name!r} would be empty; it was not saved", f"\\n- {name} deletes a query")
+            raise UsageError(f"the query {name!r} would be empty; it was not saved", f"\\n+ {name} '' deletes a query")
         if self._redact(text) != text:
             raise UsageError(
                 "the statement may contain a secret, which would be saved in a file",

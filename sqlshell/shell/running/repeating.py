@@ -1,4 +1,4 @@
-"""\\watch and \\repeat: run a statement repeatedly; on a terminal, redraw the result and highlight changes."""
+"""\\watch: run a statement repeatedly; on a terminal, redraw the result and highlight changes."""
 
 from __future__ import annotations
 
@@ -71,16 +71,11 @@ class Repeater:
         done = 0
         while True:
             began = time.monotonic()
-            shown = view.show if repeat.redraw else None
             await self._submitter.submit(
-                SubmitRequest(statement or self._buffer.last, shown, verbatim=statement is None)
+                SubmitRequest(statement or self._buffer.last, view.show, verbatim=statement is None)
             )
             done += 1
-            if (
-                (repeat.times and done >= repeat.times)
-                or (repeat.redraw and view.rows < repeat.min_rows)
-                or view.reader_left
-            ):
+            if (repeat.times and done >= repeat.times) or view.rows < repeat.min_rows or view.reader_left:
                 return False
             if interactive and interruption.take_pending():
                 return True

@@ -133,8 +133,8 @@ help: formats: table, vertical, csv, tsv, json, jsonl, unaligned, markdown, html
 \\t
 \\t
 \\t off
-\\headers
-\\headers on
+.headers off
+.header on
 """,
             "",
             """\
@@ -221,7 +221,6 @@ help: expected one of off, on, auto
 \\pset tuples_only on
 \\pset t off
 \\pset columns 7
-\\pset field_separator ;
 \\pset recordsep '\\\\n\\\\n'
 \\pset fieldsep '\\\\t'
 """,
@@ -232,7 +231,6 @@ help: expected on or off
 Option tuples_only is on.
 Option tuples_only is off.
 Option maxwidth is 7.
-Option fieldsep is |.
 Option recordsep is \\n\\n.
 Option fieldsep is \\t.
 """,
@@ -564,34 +562,6 @@ warning: the unfinished statement before \\gset was discarded
         ),
         pytest.param(
             """\
-select 1 \\repeat
-select 1 \\repeat 0
-select 1 \\repeat x
-select 1 \\repeat 1 x
-select 1 \\repeat 1 -1
-""",
-            "",
-            """\
-error: \\repeat requires TIMES
-usage: \\repeat TIMES [SECONDS]
-warning: the unfinished statement before \\repeat was discarded
-error: \\repeat: a number is out of range
-help: TIMES is at least 1; example: \\repeat 10 0.5
-warning: the unfinished statement before \\repeat was discarded
-error: \\repeat: 'x' is not a number
-help: example: \\repeat 10 0.5
-warning: the unfinished statement before \\repeat was discarded
-error: \\repeat: '1 x' is not a number
-help: example: \\repeat 10 0.5
-warning: the unfinished statement before \\repeat was discarded
-error: \\repeat: a number is out of range
-help: TIMES is at least 1; example: \\repeat 10 0.5
-warning: the unfinished statement before \\repeat was discarded
-""",
-            id="repeat",
-        ),
-        pytest.param(
-            """\
 select 1 \\watch x
 select 1 \\watch m=x
 select 1 \\watch q=1
@@ -661,13 +631,10 @@ help: \\jobs lists the IDs; for an unlisted statement, give the full ID
             """\
 \\n
 \\n x
-\\n- x
 \\n+ x
 """,
             "",
             """\
-error: no config directory for named queries
-help: set SQLSHELL_CONFIG_DIR, XDG_CONFIG_HOME or HOME
 error: no config directory for named queries
 help: set SQLSHELL_CONFIG_DIR, XDG_CONFIG_HOME or HOME
 error: no config directory for named queries

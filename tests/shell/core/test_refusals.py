@@ -15,14 +15,12 @@ WATCHED = (
     "\\watch: a number is out of range\n"
     "help: SECONDS must not be negative, and TIMES and ROWS must be at least 1; example: \\watch i=5 c=10 m=1"
 )
-REPEATED = "\\repeat: a number is out of range\nhelp: TIMES is at least 1; example: \\repeat 10 0.5"
 NO_ROWS = "no statement has returned rows yet\nhelp: run a statement first: select …;"
 
 OF_CSV = ("quote '#'", "escape '#'", "force_not_null (a)", "force_null (a)", "allow_quoted_nulls true")
 OF_TEXT = ("delimiter ';'", "null 'x'", "header true", "encoding 'latin1'", *OF_CSV)
 NOT_FOR = {"text": OF_CSV, "json": OF_TEXT, "parquet": OF_TEXT}
 """The options of COPY that a format does not have."""
-CHARTED = "example: \\chart line day total to days.svg"
 COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
 
 
@@ -51,13 +49,9 @@ COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
         ('\\transcript ""', "\\transcript: the file name is empty\nusage: \\transcript [FILE]"),
         ('\\replay ""', "\\replay: the file name is empty\nusage: \\replay FILE"),
         ('\\cd ""', "\\cd: the directory name is empty\nusage: \\cd [DIRECTORY]"),
-        ("\\chart bar to ''", f"\\chart: the file name is empty\nhelp: {CHARTED}"),
         ("\\copy t to ''", EMPTY_COPY),
         ("\\copy t from ''", EMPTY_COPY),
         ("\\copy t from 'f' (rejects '')", f"COPY: the file name of rejects is empty\nhelp: {COPIED}"),
-        ("\\repeat x", "\\repeat: 'x' is not a number\nhelp: example: \\repeat 10 0.5"),
-        ("\\repeat 0", REPEATED),
-        ("\\repeat 1 -1", REPEATED),
         ("\\prompt", "\\prompt requires NAME\nusage: \\prompt [TEXT] NAME"),
         ("\\prompt a b c", "\\prompt: unexpected argument 'c'\nusage: \\prompt [TEXT] NAME"),
         ("\\context reset a b", f"\\context reset accepts at most one part\nhelp: {PARTS}"),

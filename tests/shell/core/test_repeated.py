@@ -1,4 +1,4 @@
-"""\\watch and \\repeat: how often a statement runs, what is shown of each run, and how Ctrl-C ends them."""
+"""\\watch: how often a statement runs, what is shown of each run, and how Ctrl-C ends them."""
 
 from __future__ import annotations
 
@@ -69,8 +69,6 @@ HEADING = "NOW[%c] (every 0s)\n"
         ("\\watch i=0 m=2", [3, 2, 1], 3),
         ("\\watch i=0 m=2 c=2", [3, 2], 2),
         ("\\watch i=0 m=4 c=9", [3], 1),
-        ("\\repeat 2", [3, 2], 0),
-        ("\\repeat 1", [3], 0),
     ],
 )
 def test_how_often_a_statement_runs(command: str, counts: list[int], headings: int) -> None:
@@ -83,14 +81,14 @@ def test_how_often_a_statement_runs(command: str, counts: list[int], headings: i
 
 
 def test_the_last_statement_is_repeated_as_it_was_sent() -> None:
-    core = run("\\set n 7\nselect :n;\n\\set n 8\n\\repeat 2")
+    core = run("\\set n 7\nselect :n;\n\\set n 8\n\\watch 0 c=2")
     assert [sql for sql, _ in core.client.ran] == ["select 7"] * 3
-    core = run("\\set n 7\nselect ':n' \\repeat 2")
+    core = run("\\set n 7\nselect ':n' \\watch 0 c=2")
     assert [sql for sql, _ in core.client.ran] == ["select ':n'"] * 2
 
 
 def test_a_failure_ends_the_repetition() -> None:
-    core = run("select 1 \\repeat 3", ScriptedClient({"select 1": Answer(rows=(), error=failure())}))
+    core = run("select 1 \\watch 0 c=3", ScriptedClient({"select 1": Answer(rows=(), error=failure())}))
     assert len(core.client.ran) == 1
     assert core.err == "<command>:1: error[42601]: wrong\n"
 

@@ -91,13 +91,7 @@ def test_details() -> None:
     assert suggested("pset", "stream_f")[:1] == [Suggestion("stream_for", "pset", "0")]
     assert suggested("context", "data", "set") == [Suggestion("database", "context", "d")]
     assert suggested("x", "au") == [Suggestion("auto", "x", "")]
-    assert suggested("?", "rep")[:1] == [
-        Suggestion(
-            "repeat",
-            "command",
-            "Run a statement TIMES times, SECONDS (default 0) apart. Each result is shown separately.",
-        )
-    ]
+    assert [(item.text, item.kind) for item in suggested("?", "replay")[:1]] == [("replay", "command")]
 
 
 def test_databases_of_a_server_and_profiles_to_connect_to() -> None:
@@ -135,7 +129,7 @@ def test_saved_queries(tmp_path: Path) -> None:
         core.environment.queries = tmp_path / "queries.toml"
         await core.run("\\n+ report select 1\n")
         await core.shell.run_script([Own("\\n+ long select '" + "x" * 80 + "'\n")], "")
-        found = [arguments(core.shell.view, "n", "", ()), arguments(core.shell.view, "n-", "re", ())]
+        found = [arguments(core.shell.view, "n", "", ()), arguments(core.shell.view, "n+", "re", ())]
         core.environment.queries = tmp_path
         return [*found, arguments(core.shell.view, "n", "", ())]
 
