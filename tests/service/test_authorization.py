@@ -89,7 +89,7 @@ class World:
     def _fill(self) -> None:
         sender, maker = self.clients["sender"], self.clients["maker"]
         # 9 MiB each, of which the quota lets two stay.
-        large = f"select '{MARK}' as v, repeat('{MARK}', 100) from range(7000)"
+        large = f"select '{MARK}' as v, [hash(i * 60 + j) for j in range(60)] from range(7000) t(i)"
         swept = [sender.run(large)["statementID"] for _ in range(4)]
         self.ids["swept"] = swept[0]
         until = time.monotonic() + 30
@@ -100,8 +100,8 @@ class World:
         # Of these, one is text and one a Parquet file, both large enough for the data plane.
         number = "hash(range)::varchar || '-' || range::varchar"
         texts = {
-            "large": f"repeat('{MARK}', 100) from range(1000)",
-            "stray": f"repeat('{MARK}', 100) from range(1000)",
+            "large": f"repeat('{MARK}', 200) from range(499)",
+            "stray": f"repeat('{MARK}', 200) from range(499)",
             "whole": f"{number} from range(60000)",
         }
         for state, text in texts.items():

@@ -279,10 +279,11 @@ def test_another_token_has_its_turn(tight: Served) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        "select repeat('x', 1000) from range(49000)",
+        f"select {', '.join(f'i * {number}' for number in range(1_000_000, 1_000_100))} from range(49000) t(i)",
         "select md5(range::varchar) || repeat('x', 1000) as a, random() as b from range(10000000)",
         "select repeat('é', 30000000)",
-        "insert into grown select md5(range::varchar) || repeat('x', 2000) from range(30000) returning *",
+        "insert into grown select array_to_string([hash(i * 100 + j) for j in range(100)], '') "
+        "from range(30000) t(i) returning *",
     ],
     ids=["text", "file", "value", "returned"],
 )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -108,13 +109,27 @@ def begun(connection: RemoteConnection, sql: str) -> tuple[threading.Thread, lis
     return thread, found
 
 
+def busy(host: Host, connection: RemoteConnection) -> tuple[threading.Thread, list[Outcome | Failure]]:
+    """LONG, which is running in a thread by now, and where what becomes of it will be."""
+    found: list[Outcome | Failure] = []
+    before = processor_ticks(host.pid)
+    thread = threading.Thread(target=lambda: found.append(result_of(connection, LONG)))
+    thread.start()
+    until(lambda: processor_ticks(host.pid) > before + 20)
+    return thread, found
+
+
+def processor_ticks(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
+
+
 def test_rows_are_kept_where_the_service_finds_them(host: Host) -> None:
     connection = host.engine.connect()
     assert rows(host, connection, "select 'a' as x") == ("00000", b'["a"]')
     text = host.spool("text")
-    connection.run("select i, repeat('x', 100) from range(2000) t(i)", RunOptions(partition_rows=1000), text)
-    assert (text.layout.form, text.layout.rows) == ("text", 2000)
-    assert text.partition(1).startswith(b'["1000","')
+    connection.run("select i, i * 2 from range(20000) t(i)", RunOptions(partition_rows=1000), text)
+    assert (text.layout.form, text.layout.rows) == ("text", 20_000)
+    assert text.partition(1).startswith(b'["1000","2000"]')
     filed = host.spool("filed")
     connection.run("select i from range(60000) t(i)", RunOptions(partition_rows=1000), filed)
     path = filed.path
@@ -270,12 +285,14 @@ def test_what_only_reads_is_asked_again(host: Host) -> None:
 def test_an_instance_that_failed_for_good_is_replaced(host: Host) -> None:
     connection, beside = host.engine.connect(), host.engine.connect()
     connection.run("create table t as select 1 as i", RunOptions(), Discard())
-    thread, found = begun(beside, LONG)
     before = host.pid
+    connection.run("create table large as select hash(i) as h from range(100000) t(i)", RunOptions(), Discard())
+    thread, found = busy(host, beside)
+    # As on a full disk: the database cannot grow.
+    resource.prlimit(before, resource.RLIMIT_FSIZE, (4096, 4096))
     with pytest.raises(Failure) as raised:
-        host.engine.read_listing("CHECKPOINT system")
-    assert raised.value.sql_state == "XX000"
-    assert "Stack Trace" not in raised.value.message
+        host.engine.read_listing("CHECKPOINT local")
+    assert raised.value.message == "the engine failed and was restarted: disk full: File too large"
     thread.join()
     assert isinstance(found[0], Failure) and "the engine failed" in found[0].message
     assert rows(host, connection, "select i from t") == ("01000", b'["1"]')

@@ -83,7 +83,7 @@ def test_python_writes_what_duckdb_renders(items: list[str]) -> None:
         "with x as (select 3 as n) select n, n::varchar from x",
         "values (1, 'a'), (2, NULL)",
         "from (select 1 as one)",
-        "select i, 'row ' || i as t from range(900) r(i)",
+        "select i, 'row ' || i as t from range(400) r(i)",
         "values (0.5::decimal(3,3)), (-0.5), (NULL)",
         "select (i / 10)::decimal(1,1) as d from range(10) r(i)",
         "select 1.5::double, now() is null, interval 1 day, 'a'::enum('a', 'b')",

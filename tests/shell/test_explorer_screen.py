@@ -637,7 +637,7 @@ class Held:
     async def texts(self, sql: str) -> list[Row]:
         return [row for (row,) in await self.query(sql)]
 
-    async def aclose(self) -> None:
+    def close(self) -> None:
         self._database.close()
         self.closed = True
 

@@ -71,12 +71,22 @@ def test_searching_over_partitions(explorer: Terminal) -> None:
 
 def test_sorting_and_filtering_say_of_what(explorer: Terminal) -> None:
     explorer.type("cprice\r]")
-    explorer.wait("sorted by price desc (only the 10,000 rows in memory)")
+    explorer.wait("price BIGINT │ sorted by price desc │")
     explorer.type("&99\r")
     explorer.wait("matches '99'")
     explorer.type("=")
     explorer.wait("of 25,000")
     explorer.wait(lambda text: "matches '99'" not in text)
+
+
+def test_sorting_and_filtering_without_a_file_of_the_result(tmp_path: Path) -> None:
+    opened = Terminal(tmp_path, "-q", rows=20, columns=100)
+    opened.prompt()
+    opened.enter("select i as id, i % 1000 as price, i as a, i as b, i as c from range(25000) t(i) \\browse")
+    opened.wait("row 1 of 25,000")
+    opened.type("cprice\r]")
+    opened.wait("sorted by price desc (only the 10,000 rows in memory)")
+    opened.close()
 
 
 @pytest.mark.slow("a terminal")

@@ -36,7 +36,7 @@ BASE = "sqlshell.base"
 TOKEN_SECONDS = 3600
 AUTH_SECONDS = 10.0
 LARGE = 1 << 20
-"""With `--data-plane large`, results of at least this many bytes go to the data plane."""
+"""With `--data-plane large`, results of at least this many bytes of JSON go to the data plane."""
 
 SMALL = 64 << 10
 """Up to this many characters of rows are sent to a reader without a reservation of memory."""
@@ -63,7 +63,7 @@ class DataPlane:
 
     def sends_rows_of(self, record: Record) -> bool:
         """Whether the rows of a finished result are sent by the data plane."""
-        return self._mode == "always" or (self._mode == "large" and record.spool.size >= LARGE)
+        return self._mode == "always" or (self._mode == "large" and record.spool.layout.size >= LARGE)
 
     def result_set(self, record: Record, request: Request, caller: Caller) -> DataplaneRequest:
         uri = f"{self._base(request)}{STATEMENTS}{record.statement_id}"

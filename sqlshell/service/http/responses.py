@@ -258,7 +258,7 @@ class RowsResponse(Response):
 def _minimal(record: Record, request: Request) -> bool:
     """Whether the response leaves out the rows, which the client reads from the result's file."""
     layout = record.spool.layout
-    return layout.typed and bool(layout.ends) and layout.ends[-1] >= MINIMAL_BYTES and has_preference(request, MINIMAL)
+    return layout.typed and layout.size >= MINIMAL_BYTES and has_preference(request, MINIMAL)
 
 
 def columns_for(request: Request, columns: list[ColumnInfo]) -> list[ColumnInfo]:

@@ -41,6 +41,11 @@ class Layout(msgspec.Struct, omit_defaults=True):
     digest: str = ""
 
     @property
+    def size(self) -> int:
+        """The bytes of all rows as JSON, 0 for rows in the record, which are few."""
+        return self.ends[-1] if self.ends else 0
+
+    @property
     def counts(self) -> list[int]:
         """The number of rows of each partition; an empty result has one empty partition."""
         if self.sizes:

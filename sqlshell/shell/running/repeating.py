@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import time
 from collections.abc import Sequence
@@ -52,8 +51,7 @@ class Repeater:
     async def run(self, statement: Statement | None, repeat: Repeat) -> None:
         """Run the statement, or the last one (None). Raises the errors of running it."""
         try:
-            hiding = self._front_end.hiding_input() if repeat.redraw else contextlib.nullcontext()
-            with self._foreground.delaying_cancel_notice(CANCEL_NOTICE_SECONDS), hiding:
+            with self._foreground.delaying_cancel_notice(CANCEL_NOTICE_SECONDS), self._front_end.hiding_input():
                 interrupted = await self._run_repeatedly(statement, repeat)
         except Interrupted as error:
             # Ctrl-C is the way to stop; only a statement that may still run is worth a message.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -189,13 +190,21 @@ class File:
     def choose_values(self) -> None:
         return None
 
-    async def fetch(self, place: Path) -> list[StoredColumn] | None:
-        _create(place)
-        return self.stored
+    async def table(self, *, typed: bool = False) -> Downloaded | None:
+        return None if self.stored is None else Downloaded(self.stored)
 
 
-def _create(place: Path) -> None:
-    place.touch()
+class Downloaded:
+    """The downloaded file, which \\local takes."""
+
+    def __init__(self, columns: list[StoredColumn]) -> None:
+        self.columns = columns
+        self._folder = TemporaryDirectory()
+        self.place = Path(self._folder.name, "result.parquet")
+        self.place.touch()
+
+    def close(self) -> None:
+        self._folder.cleanup()
 
 
 def stored(name: str, type_: str, type_id: str) -> StoredColumn:

@@ -1,1 +1,1 @@
-"""PostgreSQL: an external server, reached by libpq (package psycopg)."""
+"""PostgreSQL: an external server, reached by the package psycopg; the queries of its catalog are in `sql/`."""

@@ -367,13 +367,16 @@ class Host:
         return Error(sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}", fatal=fatal)
 
     def _is_broken(self, error: BaseException | None) -> bool:
-        """Whether an error has made the instance unusable."""
+        """Whether an error has made the instance, or one of its databases, unusable."""
         seen = set()
-        while error is not None and not isinstance(error, duckdb.InternalException | duckdb.FatalException):
+        while error is not None and not isinstance(error, duckdb.Error):
             seen.add(error)
             # An error may be its own cause.
             error = error.__cause__ if error.__cause__ not in seen else None
-        if error is None:
+        if isinstance(error, duckdb.IOException):
+            # DuckDB says this of a database that could not be written at a checkpoint.
+            return "has been invalidated" in str(error)
+        if not isinstance(error, duckdb.InternalException | duckdb.FatalException):
             return False
         try:
             self.engine.read_listing("SELECT 1")

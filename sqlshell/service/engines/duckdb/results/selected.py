@@ -48,11 +48,11 @@ def run_select(
     limit = options.row_limit
     if limit == 0:
         return Outcome(columns, zoned)
-    estimate = _estimate(connection, sql) if limit is None else SMALL + 1
-    if is_large(estimate, kinds) and reaches_files() and (path := sink.file()) is not None:
+    estimate = _estimate(connection, sql) if limit is None else None
+    if estimate is not None and is_large(estimate, kinds) and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
             return Outcome(columns, zoned, filed=write(connection, sql, columns, kinds, path, options))
-    writes = writers(kinds) if estimate <= SMALL else None
+    writes = writers(kinds) if estimate is not None and estimate <= SMALL else None
     if writes is not None:
         connection.execute(f"\n{sql}")
     else:
@@ -108,16 +108,16 @@ def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnIn
     return kept
 
 
-def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int:
-    """DuckDB's estimate of the number of rows of a SELECT."""
+def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int | None:
+    """DuckDB's estimate of the number of rows of a SELECT, None if there is none."""
     if not _FROM.search(sql):
-        return SMALL + 1
+        return None
     try:
         plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
     except duckdb.ParserException:
         # SHOW and similar statements cannot be explained.
-        return SMALL + 1
-    return _root(plan[1]) if plan is not None else SMALL + 1
+        return None
+    return _root(plan[1]) if plan is not None else None
 
 
 def _rendered(row: Sequence[str]) -> str:
