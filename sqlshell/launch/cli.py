@@ -385,7 +385,7 @@ def _list_themes(when: str | None) -> int:
     from sqlshell.runtime.streams import choose_colors, forces_colors
     from sqlshell.shell.interactive.look.paint import color_depth, previews
 
-    choose_colors(when or os.environ.get("SQLSHELL_COLORS", ""))
+    choose_colors(when or os.environ.get("SQLSHELL_COLOR", ""))
     at_terminal = sys.stdout.isatty()
     colors = color_depth() if at_terminal or forces_colors(os.environ) else 0
     width = shutil.get_terminal_size().columns if at_terminal else 0

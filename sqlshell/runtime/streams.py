@@ -44,17 +44,17 @@ def shows_unicode(environ: Mapping[str, str]) -> bool:
 
 def choose_colors(when: str) -> None:
     """Apply the choice of auto, always or never to this process, its libraries, and the commands that it runs."""
-    os.environ.pop("SQLSHELL_COLORS", None)
+    os.environ.pop("SQLSHELL_COLOR", None)
     if when == "never":
         os.environ["NO_COLOR"] = "1"
     elif when == "always":
         os.environ.pop("NO_COLOR", None)
-        os.environ["SQLSHELL_COLORS"] = when
+        os.environ["SQLSHELL_COLOR"] = when
 
 
 def forces_colors(environ: Mapping[str, str]) -> bool:
     """Whether colors are wanted in pipes and files too."""
-    return environ.get("SQLSHELL_COLORS") == "always"
+    return environ.get("SQLSHELL_COLOR") == "always"
 
 
 def in_locale(text: str) -> str:

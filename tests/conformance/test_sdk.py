@@ -58,7 +58,11 @@ CALLS: list[Call] = [
     ("stores.list", {}, works([{"name": "files", "is_default": False}])),
     ("stores.list", {"type": "files"}, works([{"name": "files"}])),
     ("stores.list", {"type": "KAFKA"}, works([])),
-    ("stores.get", {"name": "files"}, works({"name": "files", "owner": "owner"})),
+    (
+        "stores.get",
+        {"name": "files"},
+        works({"name": "files"}, "without the owner, which DESCRIBE STORE does not have"),
+    ),
     ("stores.test_connection", {"name": "files"}, works({"Status": "ready"})),
     ("stores.update", {"name": "files", "parameters": {"writable": "true"}}, works({"name": "files"})),
     ("use_store", {"store": "files"}, works()),

@@ -47,8 +47,8 @@ def test_colors_in_a_pipe_and_a_file(tmp_path: Path, program: Program) -> None:
     for argv, env in (
         (["--color", "always"], {"TERM": "xterm-256color"}),
         (["--color", "always"], {"NO_COLOR": "1", "TERM": "dumb"}),
-        ([], {"SQLSHELL_COLORS": "always"}),
-        (["--color", "always"], {"SQLSHELL_COLORS": "never"}),
+        ([], {"SQLSHELL_COLOR": "always"}),
+        (["--color", "always"], {"SQLSHELL_COLOR": "never"}),
     ):
         done = program(*argv, "-c", SQL, "-c", "select x", env=env)
         for text, uncolored in ((done.out, plain.out), (done.err, plain.err)):
@@ -56,7 +56,7 @@ def test_colors_in_a_pipe_and_a_file(tmp_path: Path, program: Program) -> None:
             # The words, the frame and the widths are those of a pipe.
             assert CODE.sub("", text) == uncolored
     for argv in (["--color", "auto"], ["--color", "never"]):
-        assert program(*argv, "-c", SQL, env={"SQLSHELL_COLORS": "always"}).out == plain.out
+        assert program(*argv, "-c", SQL, env={"SQLSHELL_COLOR": "always"}).out == plain.out
     program("--color", "always", "-o", "out.txt", "-c", SQL)
     assert CODE.sub("", tmp_path.joinpath("out.txt").read_text()) == FILE != tmp_path.joinpath("out.txt").read_text()
     csv = program("--color", "always", "--format", "csv", "-c", SQL)
