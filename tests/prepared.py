@@ -37,7 +37,7 @@ IMPORTED = (
     *("anyio._backends._asyncio", "encodings.idna", "uvicorn.lifespan.off"),
     "difflib",  # click imports it for each short option
     *("sqlshell.launch.cli", "sqlshell.launch.embedded", "sqlshell.launch.invocation", "sqlshell.launch.serve"),
-    *("sqlshell.launch.configure", "sqlshell.launch.transfer", "sqlshell.launch.validation"),
+    *("sqlshell.launch.configure", "sqlshell.launch.transfer"),
     *("sqlshell.service.server", "sqlshell.shell.interactive.loop"),
     *("sqlshell.shell.actions.dispatcher", "sqlshell.shell.commands", "sqlshell.shell.commands.lexing"),
     *("sqlshell.shell.loading.loader", "sqlshell.shell.running.excerpt", "sqlshell.shell.running.send_ahead"),

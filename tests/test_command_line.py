@@ -9,13 +9,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from click.shell_completion import ShellComplete
 
+from sqlshell.config.peers import OPTIONS, REFUSED_OPTIONS, option_remedy
 from sqlshell.errors import Exit, UsageError
 from sqlshell.launch import cli
+from sqlshell.launch.commands import COMPLETE, shell_command
 from sqlshell.launch.configure import TEMPLATE, configure
 from sqlshell.launch.invocation import Invocation
-from sqlshell.launch.reference.completion import bash, fish, zsh
 from sqlshell.runtime.streams import Streams
+from sqlshell.version import __version__
 
 
 @pytest.fixture
@@ -103,11 +106,75 @@ def test_invocations(
         (["-vv"], {"verbose": 2}),
         (["--timeout", "5s", "--retries", "0"], {"timeout": "5s", "retries": "0"}),
         (["--attach", "a", "--attach", "b"], {"attach": ("a", "b")}),
+        (["-v", "a=b", "-v"], {"set": ("a=b",), "verbose": 1}),
+        (["-va=b", "-qv", "c=", "--set", "d=e"], {"set": ("a=b", "c=", "d=e"), "quiet": True}),
+        (["--variable=a=b", "--variable", "c=d"], {"set": ("a=b", "c=d")}),
+        (["-P", "format=csv", "-Pnull=-", "--pset=x=auto"], {"format": "csv", "null": "-", "expanded": "auto"}),
+        (["-P", "border=2"], {}),
+        (["-qHtc", "select 1"], {"quiet": True, "format": "html", "tuples_only": True}),
+        (["-d", "sales"], {"database": "sales"}),
+        (["-d", "https://host/v2"], {}),
+        (["-d", "host=x"], {}),
     ],
 )
 def test_flags(invoked: list[Invocation], argv: list[str], flags: dict[str, Any]) -> None:
     assert cli.run(argv) == 7
     assert invoked[0].flags == flags
+
+
+PSQL = """
+-c --command -d --dbname -f --file -l --list -v --set --variable -V --version -X --no-psqlrc -1 --single-transaction -?
+--help --help=commands --help=variables -a --echo-all -b --echo-errors -e --echo-queries -E --echo-hidden -L --log-file
+-n --no-readline -o --output -q --quiet -s --single-step -S --single-line -A --no-align --csv -F --field-separator -H
+--html -P --pset -R --record-separator -t --tuples-only -T --table-attr -x --expanded -z --field-separator-zero -0
+--record-separator-zero -h --host -p --port -U --username -w --no-password -W --password
+"""
+DUCKDB = """
+-ascii -bail -batch -box -column -cmd -csv -c -dark-mode -echo -f -init -header -h -help -html -interactive -json
+-jsonlines -light-mode -line -list -markdown -newline -no-init -no-stdin -noheader -nullvalue -quote -readonly -s -safe
+-separator -storage-version -table -ui -unredacted -unsigned -version
+"""
+"""What psql --help and duckdb --help list."""
+
+
+def test_each_option_of_the_peers_works_or_has_a_remedy() -> None:
+    known = {name for item in shell_command().params for name in item.opts} | {"-h", "--help", "--variable"}
+    known |= {name for names in (*OPTIONS, *REFUSED_OPTIONS) for name in names.split()}
+    assert {name for name in f"{PSQL} {DUCKDB}".split() if name not in known} == set()
+
+
+@pytest.mark.parametrize("name", [name for names in REFUSED_OPTIONS for name in names.split()])
+def test_an_option_that_only_peers_have_names_its_remedy(
+    invoked: list[Invocation], capsys: pytest.CaptureFixture[str], name: str
+) -> None:
+    joined = [f"{name}=x"] if name[:2] == "--" and "=" not in name else [f"{name}x"] if len(name) == 2 else []
+    for argv in ([name], [name, "x"], ["-q", name], *([item] for item in joined)):
+        assert cli.run(argv) == Exit.USAGE
+        told = capsys.readouterr().err
+        assert told.endswith(f"help: {option_remedy(name)}\n")
+        assert told.startswith(f"error: unknown option {name}\n") or "=" in name
+    assert invoked == []
+
+
+@pytest.mark.parametrize(
+    ("name", "setting", "value"),
+    [
+        (name, *taken)
+        for names, taken in OPTIONS.items()
+        for name in names.split()
+        if taken[0] not in {"help", "version"}
+    ],
+)
+def test_an_option_of_the_peers_is_a_setting(invoked: list[Invocation], name: str, setting: str, value: object) -> None:
+    assert cli.run([name, *(["x"] if value is None else [])]) == 7
+    assert invoked[0].flags == {setting: "x" if value is None else value}
+
+
+@pytest.mark.parametrize("name", ["-?", "-help", "-h", "--help", "-V", "-version", "--version"])
+def test_help_and_version_by_any_name(invoked: list[Invocation], capsys: pytest.CaptureFixture[str], name: str) -> None:
+    assert cli.run([name]) == Exit.DONE
+    assert capsys.readouterr().out.startswith(("Usage: sqlshell [OPTIONS] [TARGET]", f"sqlshell {__version__}\n"))
+    assert invoked == []
 
 
 @pytest.mark.parametrize(
@@ -116,7 +183,11 @@ def test_flags(invoked: list[Invocation], argv: list[str], flags: dict[str, Any]
         (["--input-format", "csv", "a.csv"], "--input-format requires the TARGET -"),
         (["-", "-"], "TARGET - may be given only once"),
         (["-q", "doctor"], "the subcommand doctor must come first: sqlshell doctor …"),
-        (["-v", "a=b"], "-v prints more messages and takes no value\nhelp: to set a variable: --set a=b"),
+        (["-h", "localhost"], "-h prints the help and takes no value\nhelp: use a URL: sqlshell postgresql://"),
+        (["-hlocalhost"], "-h prints the help and takes no value\nhelp: use a URL: sqlshell postgresql://"),
+        (["-d", "https://host/v2", "work"], "--database with a URL cannot be used with TARGET"),
+        (["-P", "footer"], "-P footer requires a value\nhelp: write it as -P footer=VALUE"),
+        (["-P", "nonsense=1"], "unknown option 'nonsense'"),
         (["--formt", "csv"], "unknown option --formt\nhelp: did you mean --format?"),
         (["--qqqqqqqq"], "unknown option --qqqqqqqq\nhelp: sqlshell --help lists the options"),
         (["fetch", "ID", "--attach", "x"], "--attach does not apply to sqlshell fetch\nhelp: sqlshell fetch --help"),
@@ -124,6 +195,10 @@ def test_flags(invoked: list[Invocation], argv: list[str], flags: dict[str, Any]
         (["doctor", "-1"], "-1 does not apply to sqlshell doctor\nhelp: sqlshell doctor --help"),
         (["replay", "t", "--dry-run"], "--dry-run does not apply to sqlshell replay\nhelp: sqlshell replay --help"),
         (["replay", "t", "--format", "csv"], "--format does not apply to sqlshell replay"),
+        (["import", "a.csv", "--table", "t", "--format", "csv"], "--format does not apply to sqlshell import"),
+        (["doctor", "--database", "d"], "--database does not apply to sqlshell doctor"),
+        (["version", "--retries", "1"], "--retries requires --server"),
+        (["export", "--port", "1"], "unknown option --port\nhelp: use a URL: sqlshell postgresql://"),
         (["config", "check", "work"], "sqlshell config check takes no profile"),
         (["fetch"], "error: missing argument 'ID'\nhelp: sqlshell fetch --help lists the options"),
         (["completion", "tcsh"], "no completion for tcsh\nhelp: shells: bash, zsh, fish"),
@@ -200,6 +275,15 @@ def test_profiles_are_listed_without_their_secrets(tmp_path: Path) -> None:
         *(["***", "(profile)"], ["-", "(default)"])
     ]
     assert not written("show", tmp_path)[1].startswith("#")
+    words = dict(line.split(maxsplit=1) for line in written("show", tmp_path)[1].splitlines())
+    assert {name: words[name] for name in ("quiet", "connect_timeout", "wait", "retries", "explore", "recordsep")} == {
+        "quiet": "off  (default)",
+        "connect_timeout": "10s  (default)",
+        "wait": "no limit  (default)",
+        "retries": "5  (default)",
+        "explore": "100  (default)",
+        "recordsep": "\\n  (default)",
+    }
     code, out, err = written("check", tmp_path)
     assert (code, out) == (2, "")
     assert [line.partition(": ")[2] for line in err.splitlines()][:2] == [
@@ -227,95 +311,28 @@ def test_a_new_configuration(tmp_path: Path) -> None:
         written("init", path)
 
 
-def option(*names: str, **given: Any) -> dict[str, Any]:
-    return {"names": list(names), "metavar": "", "choices": [], "repeatable": False, "help": "it's [a] $x"} | given
-
-
-SPEC: dict[str, Any] = {
-    "version": "1.2",
-    "help": "First.\n.second",
-    "epilog": "\nexample -x\n",
-    "arguments": [{"name": "TARGET", "required": False}],
-    "options": [
-        option("-f", "--format", metavar="NAME", choices=["csv", "json"], group="Output", environment="SQLSHELL_F"),
-        option("--profile", metavar="NAME", group="Output"),
-        option("--ca-file", metavar="FILE", repeatable=True),
-        option("--wait", metavar="TIME"),
-        option("-q"),
+@pytest.mark.parametrize(
+    ("typed", "offered"),
+    [
+        ("--fo", ["--for", "--format"]),
+        ("--format js", ["json", "jsonl"]),
+        ("--format=js", ["json", "jsonl"]),
+        ("--on-error c", ["continue"]),
+        ("-f ", ["file"]),
+        ("d", ["file", "download", "doctor", "develop"]),
+        ("-q d", ["file", "develop"]),
+        ("--profile ", ["develop", "work"]),
+        ("serve --ro", ["--role"]),
+        ("serve --role w", ["writer"]),
+        ("serve --data ", ["dir"]),
+        ("config s", ["show", "settings"]),
+        ("completion z", ["zsh"]),
+        ("export --csv-", ["--csv-safe"]),
+        ("--port", []),
     ],
-    "subcommands": [
-        {
-            "name": "config",
-            "summary": "manage: profiles",
-            "help": "Manage.",
-            "arguments": [{"name": "list|show", "required": True}, {"name": "profile", "required": False}],
-            "options": [option("-q"), option("--own")],
-        },
-        {"name": "fetch", "summary": "fetch", "help": "Fetch.", "arguments": [], "options": []},
-    ],
-    "commands": [
-        {"name": "a", "usage": "X", "group": "One", "help": "first\n\nsecond"},
-        {"name": "b", "usage": "", "group": "One", "help": "é"},
-        {"name": "c", "usage": '"', "group": "Two", "help": "c"},
-    ],
-    "formats": [
-        {"name": "csv", "extensions": [".csv"], "help": "values"},
-        {"name": "table", "extensions": [], "help": "rows"},
-    ],
-}  # fmt: skip
-
-
-def test_completion_of_zsh() -> None:
-    text = zsh(SPEC)
-    assert [line.strip().removesuffix(" \\") for line in text.splitlines() if "'" in line or '"' in line] == [
-        '# Completion of sqlshell for zsh: eval "$(sqlshell completion zsh)", after compinit',
-        "'(-f --format)'{-f,--format}'[it'\\''s \\[a\\] \\$x]:NAME:(csv json)'",
-        "--profile'[it'\\''s \\[a\\] \\$x]:NAME:($(sqlshell config list 2>/dev/null | awk '\\''{print $1}'\\''))'",
-        "'*'--ca-file'[it'\\''s \\[a\\] \\$x]:FILE:_files'",
-        "--wait'[it'\\''s \\[a\\] \\$x]:TIME: '",
-        "-q'[it'\\''s \\[a\\] \\$x]'",
-        "'1: :_sqlshell_first'",
-        "-q'[it'\\''s \\[a\\] \\$x]'",
-        "--own'[it'\\''s \\[a\\] \\$x]'",
-        "'1:word:(list show)'",
-        "'*:file:_files'",
-        "local -a names=('config:manage\\: profiles' 'fetch:fetch')",
-    ]
-    assert "_sqlshell_config() {" in text
-    assert "== (config|fetch) ]]" in text
-
-
-def test_completion_of_fish() -> None:
-    seen, first = "__fish_seen_subcommand_from", "complete -c sqlshell -n __fish_is_first_arg -a"
-    help_text = "-d 'it\\'s [a] $x'"
-    main, of_config = f"complete -c sqlshell -n 'not {seen} config fetch'", f"complete -c sqlshell -n '{seen} config'"
-    assert fish(SPEC).splitlines() == [
-        "# Completion of sqlshell for fish: sqlshell completion fish | source",
-        f"{main} -s f -l format -xa 'csv json' {help_text}",
-        f"{main} -l profile -xa \"(sqlshell config list 2>/dev/null | awk '{{print \\$1}}')\" {help_text}",
-        f"{main} -l ca-file -rF {help_text}",
-        f"{main} -l wait -x {help_text}",
-        f"{main} -s q {help_text}",
-        f"{of_config} -xa 'list show'",
-        f"{of_config} -s q {help_text}",
-        f"{of_config} -l own {help_text}",
-        f"{first} config -d 'manage: profiles'",
-        f"{first} fetch -d 'fetch'",
-    ]
-
-
-def test_completion_of_bash() -> None:
-    text = bash(SPEC)
-    cases = [line.strip() for line in text.splitlines() if line.strip().endswith("return ;;")]
-    assert cases == [
-        '-f|--format) COMPREPLY=($(compgen -W "csv json" -- "$current")); return ;;',
-        "--profile) COMPREPLY=($(compgen -W "
-        "\"$(sqlshell config list 2>/dev/null | awk '{print $1}')\" -- \"$current\")); return ;;",
-        "--ca-file) _sqlshell_files; return ;;",
-        "--wait) :; return ;;",
-    ]  # fmt: skip
-    words = [line.strip() for line in text.splitlines() if line.strip().startswith(("options=", "first="))]
-    assert words == [
-        *('options="-q --own"', 'first="list show"', 'options=""', 'first=""'),
-        *('options="-f --format --profile --ca-file --wait -q"', 'first="config fetch"'),
-    ]
+)
+def test_what_a_shell_completes(invoked: list[Invocation], tmp_path: Path, typed: str, offered: list[str]) -> None:
+    (tmp_path / "config.toml").write_text("[profiles.develop]\n[profiles.work]\n")
+    *before, last = typed.split(" ")
+    found = ShellComplete(cli.Program(), {}, "", COMPLETE).get_completions(before, last)
+    assert [item.type if item.type != "plain" else item.value for item in found] == offered

@@ -91,6 +91,8 @@ def test_data_on_stdin_are_a_view(program: Program, tmp_path: Path) -> None:
         (("-", "-", "-c", "from stdin"), "a\n1\n", "only once"),
         (("--input-format", "csv", "-c", "select 1"), "", "--input-format requires the TARGET -"),
         (("stdin.csv", "https://host/v2", "-c", "select 1"), "", "'https://host/v2' is not a data file"),
+        (("jobs", "https://host/v2"), "", "help: write a command of the shell as -c '\\jobs'"),
+        (("jobs",), "", "help: write a command of the shell as -c '\\jobs'"),
         (("-", "--input-format", "json", "-c", "from stdin"), "a,b\n", "error: stdin, record 1, byte 1"),
     ],
 )

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 
 from sqlshell.client.statements.client import Submission
-from sqlshell.config.settings import SETTINGS
-from sqlshell.config.values import Config, config_folder, read_config, resolve, seconds_of, state_folder
+from sqlshell.config.settings import DISPLAY, SETTINGS, seconds_of
+from sqlshell.config.values import Config, config_folder, read_config, resolve, state_folder
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
-from sqlshell.launch.assembly import curl_client_of, redactor_of
-from sqlshell.launch.clients import EMBEDDED_TARGET, endpoint_of, network_of, policy_of
+from sqlshell.launch.configure import wrong_values
+from sqlshell.launch.connector import TARGET_FLAGS, asking, curl_printer, redactor_of
 from sqlshell.launch.data_files import views_of
 from sqlshell.launch.destination import (
     Destination,
@@ -32,18 +32,15 @@ from sqlshell.launch.destination import (
     service_at_url,
     sources_of,
 )
-from sqlshell.launch.endpoint import open_endpoint, storage_name, unopened_endpoint
 from sqlshell.launch.engine_urls import EngineUrl
-from sqlshell.launch.environment import TARGET_FLAGS
 from sqlshell.launch.first_prompt import first_prompt
 from sqlshell.launch.greeting import HINTS, greeting, selected_by
 from sqlshell.launch.invocation import initial_options
 from sqlshell.launch.modes import modes_of
 from sqlshell.launch.serve import _is_service
-from sqlshell.launch.validation import wrong_values
+from sqlshell.launch.services import EMBEDDED_TARGET, network_of, open_endpoint, policy_of, unopened_endpoint
 from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.session import PROMPT_MAXWIDTH
 
 URL = "https://host:8443/v2"
 NAME = "https://host:8443"
@@ -101,7 +98,7 @@ def test_what_a_destination_is_called(
 ) -> None:
     destination, _ = found(text, config)
     assert (destination.address, destination.label, destination.short_name) == (address, label, short)
-    name = storage_name(destination)
+    name = destination.storage_name
     assert name == storage if not storage.startswith("/") else name == str(config.folder.resolve()) + storage
 
 
@@ -109,7 +106,7 @@ def test_data_files_have_their_paths_as_address(config: Config) -> None:
     (config.folder / "a.csv").write_text("x\n1\n")
     destination, _ = found("a.csv", config)
     assert destination.address == "a.csv"
-    assert storage_name(destination) == ""
+    assert destination.storage_name == ""
     assert isinstance(destination.service, LocalService)
     with_stdin = Destination(destination.settings, LocalService(views=destination.service.views, stdin=True))
     assert with_stdin.address == "a.csv, stdin"
@@ -140,6 +137,11 @@ def test_a_database_in_memory_is_a_target(config: Config) -> None:
     ("text", "message", "hint"),
     [
         ("wrk", "'wrk' is not a URL, profile or existing file", "did you mean work?"),
+        (
+            "host=x dbname=y",
+            "a libpq connection string is not a TARGET",
+            "write it as a URL: postgresql://USER@HOST/DATABASE?OPTION=VALUE",
+        ),
         ("dctor", "'dctor' is not a URL, profile or existing file", "did you mean sqlshell doctor?"),
         ("qqqqqq", "'qqqqqq' is not a URL, profile or existing file", OTHERWISE),
         ("no/where.duckdb", "cannot create where.duckdb: no is not a directory", ""),
@@ -271,15 +273,16 @@ def test_tokens_are_asked_for_at_a_terminal(config: Config, monkeypatch: pytest.
 
     monkeypatch.setattr("getpass.getpass", typed)
     bare, _ = found("https://other/v2", config)
-    opened = open_endpoint(bare, streams(terminal=terminal))
+    opened = open_endpoint(bare, ask=asking(streams(terminal=terminal)))
     assert opened.token == ("typed" if terminal else "")
     assert asked == (["token for https://other: "] if terminal else [])
     asked.clear()
-    assert open_endpoint(bare, streams(terminal=True), ask=False).token == ""
-    assert open_endpoint(found("work", config)[0], streams(terminal=True)).token == "secret"
-    assert open_endpoint(found("https://other/v2", config, {"offline": True})[0], streams(terminal=True)).token == ""
+    assert open_endpoint(bare).token == ""
+    assert open_endpoint(found("work", config)[0], ask=asking(streams(terminal=True))).token == "secret"
+    offline = found("https://other/v2", config, {"offline": True})[0]
+    assert open_endpoint(offline, ask=asking(streams(terminal=True))).token == ""
     command = Destination(bare.settings, RemoteService(service_at_url("https://other/v2"), token_command="echo x"))  # type: ignore[arg-type]
-    assert open_endpoint(command, streams(terminal=True)).token == ""
+    assert open_endpoint(command, ask=asking(streams(terminal=True))).token == ""
     assert asked == []
 
 
@@ -292,8 +295,8 @@ def test_endpoints_that_send_nothing(config: Config) -> None:
     with pytest.raises(UsageError, match="nothing is sent with --dry-run"):
         silent.dial()
     with pytest.raises(UsageError, match="--offline requires a remote service"):
-        endpoint_of(found("", config, {"offline": True})[0])
-    assert "secret" not in repr(endpoint_of(remote))
+        open_endpoint(found("", config, {"offline": True})[0])
+    assert "secret" not in repr(open_endpoint(remote))
 
 
 def test_network_options(config: Config) -> None:
@@ -358,7 +361,9 @@ def test_requests_that_are_printed(config: Config, flags: dict[str, Any], option
 
     out = Noting()
     for api, path in (("v2", "/statements"), ("legacy", "/")):
-        curl_client_of(found("work", config, flags | {"api": api})[0], out)(Submission("select 1"), SessionContext())
+        destination = found("work", config, flags | {"api": api})[0]
+        target = unopened_endpoint(destination).target
+        curl_printer(target, destination.settings, out)(Submission("select 1"), SessionContext())
         assert path in out.getvalue()
     words = " ".join(out.getvalue().replace("\\", " ").split())
     for option in ("--cacert a.pem", "--cert b.pem", "--key c.pem", "--insecure"):
@@ -415,7 +420,7 @@ def test_greetings(config: Config) -> None:
     ("flags", "output", "prompt", "expected"),
     [
         ({}, "", False, ("table", False, "off", 0, False)),
-        ({}, "", True, ("table", False, "auto", PROMPT_MAXWIDTH, True)),
+        ({}, "", True, ("table", False, "auto", DISPLAY["maxwidth"].at_prompt, True)),
         ({"format": "csv"}, "a.json", False, ("csv", True, "off", 0, False)),
         ({}, "a.json", False, ("json", True, "off", 0, False)),
         ({}, "a", False, ("table", False, "off", 0, False)),
@@ -428,10 +433,10 @@ def test_options_at_the_start(
 ) -> None:
     flags = {name: value for name, value in flags.items() if name in {item.name for item in SETTINGS}}
     options = initial_options(resolve(flags, {}, config), output, prompt=prompt)
-    assert (options.format, options.format_chosen, options.expanded) == expected[:3]
+    assert (options.format, "format" in options.chosen, options.expanded) == expected[:3]
     if "maxwidth" not in flags:
-        assert (options.maxwidth, options.timing) == ((PROMPT_MAXWIDTH if prompt else 0), prompt)
-    assert options.pager
+        assert (options.maxwidth, options.timing) == ((DISPLAY["maxwidth"].at_prompt if prompt else 0), prompt)
+    assert options.pager == ""
     assert options.header
 
 
@@ -443,8 +448,7 @@ def test_more_options_at_the_start(config: Config) -> None:
     assert not options(at_terminal=True).timing
     assert not options(tuples_only=True).header
     assert options(tuples_only=False).header
-    assert not options(pager="off").pager
-    assert options(pager="more").pager
+    assert [options(pager=text).pager for text in ("off", "on", "more")] == ["off", "", "more"]
     assert (options(fieldsep="\\t").fieldsep, options(recordsep="\\n").recordsep) == ("\t", "\n")
     with pytest.raises(UsageError):
         options(prompt=True, prompt_color="no such color")
@@ -521,8 +525,8 @@ def test_durations(text: str, seconds: float | None) -> None:
         ("quiet", "maybe", "SQLSHELL_QUIET: invalid value 'maybe'"),
         ("retries", "3", 3),
         ("retries", "0", 0),
-        ("retries", "-1", "SQLSHELL_RETRIES: must be 0 or greater, not '-1'"),
-        ("retries", "x", "SQLSHELL_RETRIES: invalid value 'x'; expected an integer"),
+        ("retries", "-1", "SQLSHELL_RETRIES: invalid value '-1'"),
+        ("retries", "x", "SQLSHELL_RETRIES: invalid value 'x'"),
         ("on_error", "continue", "continue"),
         ("on_error", "never", "SQLSHELL_ON_ERROR: invalid value 'never'"),
         ("timeout", "soon", "SQLSHELL_TIMEOUT: 'soon' is not a duration"),

@@ -635,7 +635,7 @@ def test_rows_are_not_loaded_into_a_database_that_is_lost(program: Program, tmp_
     (tmp_path / "t.csv").write_text("a\n1\n")
     done = program("import", "t.csv", "--table", "t", "--create")
     assert (done.code, done.out) == (2, "")
-    assert "TARGET is missing; a database in memory would lose the rows" in done.err
+    assert "TARGET must be a file or a service: data in memory is lost" in done.err
     assert program("import", "t.csv", "--table", "t", "--create", "--dry-run").code == 0
 
 

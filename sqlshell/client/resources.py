@@ -38,7 +38,7 @@ class Download(Struct, frozen=True):
 
 def resource_path(kind: str, organization: str, name: str, *, legacy: bool) -> str:
     """The path of a resource at the service. Raises UsageError for an unknown type."""
-    if not re.fullmatch(r"[A-Za-z0-9_-]{1,64}", kind):
+    if kind not in TYPES:
         raise UsageError(f"unknown resource type {kind!r}", f"expected {' or '.join(TYPES)}")
     head = "/copy" if legacy else "/v2/download"
     return f"{head}/{kind}/{quote(organization, safe='')}/{quote(name, safe='')}"

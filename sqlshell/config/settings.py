@@ -1,485 +1,482 @@
-r"""The table of settings: each row defines a flag, an environment variable, a key of config.toml and a help text.
+r"""The table of settings: each row defines a flag, an environment variable, a key of config.toml, an option of \pset, a
+variable of \set and a help text.
 
 A value comes from the first of: flag, environment (`SQLSHELL_` and the name in capitals), the profile in config.toml,
-the default. The table includes the display options of `\pset`; a default of "" means that the shell has its own
-default.
+the default.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any, Final
 
 from msgspec import Struct
+from msgspec.structs import replace
 
-Kind = Literal["text", "flag", "count", "integer", "seconds", "choice", "many"]
+from sqlshell.errors import UsageError
 
-PREFIX = "SQLSHELL_"
-DEFAULT_PROFILE = "default"
+PREFIX: Final = "SQLSHELL_"
+DEFAULT_PROFILE: Final = "default"
+
+_SWITCH: Final = {
+    "on": True,
+    "true": True,
+    "1": True,
+    "yes": True,
+    "off": False,
+    "false": False,
+    "0": False,
+    "no": False,
+}
+# Compiled when used: a pattern costs a start as much as several modules.
+_TIME: Final = r"(?a)(?=.)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(?:s|\Z))?(?:(\d+)ms)?"
+_ESCAPES: Final = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\0": "\0"}
+
+
+def on_or_off(text: str) -> bool | None:
+    """Return whether a text is on or off, in psql's spellings and abbreviations; None for others."""
+    word = text.strip().lower()
+    known = (value for name, value in _SWITCH.items() if word and name.startswith(word) and word != "o")
+    return next(known, None)
+
+
+def seconds_of(text: str) -> float | None:
+    """Return a duration in seconds: a number, or `1h30m`, `5m`, `1.5s`, `200ms`; None for anything else."""
+    match = re.fullmatch(_TIME, text.strip())
+    if match is None:
+        return None
+    hours, minutes, seconds, thousandths = (float(part or 0) for part in match.groups())
+    total = hours * 3600 + minutes * 60 + seconds + thousandths / 1000
+    return total if total < 1e9 else None
+
+
+class Kind:
+    """What values a setting takes: a text, unless a subclass says otherwise.
+
+    `metavar` names a value in the help of an option, `takes` its type for people; `words` are all values if they are
+    few. `zero` says what 0 means.
+    """
+
+    takes = "string"
+    words: tuple[str, ...] = ()
+    zero = ""
+    default: Any = ""
+
+    def __init__(self, metavar: str = "") -> None:
+        self.metavar = metavar
+
+    def read(self, given: object, place: str) -> Any:
+        """Return the value of what a flag, a variable or TOML contains. Raises UsageError that begins with `place`."""
+        if not isinstance(given, str):
+            raise UsageError(f"{place}: {given!r} is not a string", "put it in quotes")
+        return given
+
+    def shown(self, value: Any) -> str:
+        """Return a value as a user writes it."""
+        return "" if value is None else str(value)
+
+
+class Switch(Kind):
+    takes, words, default = "on|off", ("on", "off"), False
+
+    def read(self, given: object, place: str) -> bool:
+        value = given if isinstance(given, bool) else on_or_off(str(given))
+        if value is None:
+            raise UsageError(f"{place}: invalid value {given!r}", "expected on or off")
+        return value
+
+    def shown(self, value: Any) -> str:
+        return "on" if value else "off"
+
+
+class Number(Kind):
+    takes, default = "integer", 0
+
+    def __init__(self, zero: str = "", metavar: str = "N") -> None:
+        super().__init__(metavar)
+        self.zero = zero
+
+    def read(self, given: object, place: str) -> int:
+        text = str(given).strip()
+        if not (text.isascii() and text.isdecimal()):
+            raise UsageError(f"{place}: invalid value {given!r}", "expected an integer, 0 or greater")
+        return int(text)
+
+
+class Count(Number):
+    """How often a flag is given."""
+
+
+class Duration(Kind):
+    takes, default = "duration", 0.0
+
+    def __init__(self, zero: str = "") -> None:
+        super().__init__("TIME")
+        self.zero = zero
+
+    def read(self, given: object, place: str) -> float:
+        seconds = seconds_of(str(given))
+        if seconds is None:
+            raise UsageError(f"{place}: {given!r} is not a duration", "write it as 30, 1.5s, 5m or 1h30m")
+        return seconds
+
+    def shown(self, value: Any) -> str:
+        return f"{value:g}s" if value else "0"
+
+
+class Words(Kind):
+    """A few words; if on and off are among them, their other spellings too."""
+
+    def __init__(self, *words: str) -> None:
+        super().__init__()
+        self.words = words
+        self.takes = "|".join(words)
+
+    def read(self, given: object, place: str) -> str:
+        word = str(given).lower()
+        switch = on_or_off(word) if "on" in self.words else None
+        if word not in self.words and switch is not None:
+            word = SWITCH.shown(switch)
+        if word not in self.words:
+            raise UsageError(f"{place}: invalid value {given!r}", f"expected one of {', '.join(self.words)}")
+        return word
+
+
+class Texts(Kind):
+    takes, default = "list of strings", ()
+
+    def read(self, given: object, place: str) -> tuple[str, ...]:
+        if isinstance(given, dict):
+            given = [f"{name}={value}" for name, value in given.items()]
+        items = tuple(given) if isinstance(given, list | tuple) else (given,)
+        if not all(isinstance(item, str) for item in items):
+            raise UsageError(f"{place}: {given!r} is not a list of strings")
+        return items
+
+    def shown(self, value: Any) -> str:
+        return ", ".join(map(str, value))
+
+
+class Separator(Kind):
+    r"""A text in which `\t`, `\n`, `\r`, `\0` and `\\` stand for those characters."""
+
+    def read(self, given: object, place: str) -> str:
+        return re.sub(r"\\[\\tnr0]", lambda match: _ESCAPES[match[0]], super().read(given, place))
+
+    def shown(self, value: Any) -> str:
+        return str(value).translate({ord(char): escape for escape, char in _ESCAPES.items()})
+
+
+class Pager(Kind):
+    """A command, or off; "" is the default command."""
+
+    def read(self, given: object, place: str) -> str:
+        switch = given if isinstance(given, bool) else on_or_off(str(given))
+        return super().read(given, place) if switch is None else ("" if switch else NO_PAGER)
+
+    def shown(self, value: Any) -> str:
+        return value or "on"
+
+
+TEXT, FILE, NAME, SEPARATOR = Kind(), Kind("FILE"), Kind("NAME"), Separator("TEXT")
+SWITCH, NUMBER, DURATION, TEXTS = Switch(), Number(), Duration(), Texts()
+LIMIT, SIZE_LIMIT, TIME_LIMIT = Number("no limit"), Number("no limit", "MIB"), Duration("no limit")
+NO_PAGER: Final = "off"
 
 
 class Setting(Struct, frozen=True):
-    """One setting. `flags` is empty if it has no flag; `profile` says whether config.toml may contain it."""
+    """One setting.
+
+    `flags` is empty if it has no flag. A setting that is for `once` has neither a variable nor a key; `environment` and
+    `profile` exclude one of these. `at_prompt` is the default there, if it is another.
+    """
 
     name: str
     help: str
-    group: str
-    kind: Kind = "text"
+    kind: Kind = TEXT
     flags: tuple[str, ...] = ()
-    metavar: str = ""
-    choices: tuple[str, ...] = ()
-    default: Any = ""
+    default: Any = ...
+    at_prompt: Any = None
+    once: bool = False
     environment: bool = True
     profile: bool = True
+    group: str = ""
 
     @property
     def variable(self) -> str:
         return PREFIX + self.name.upper()
 
+    def shown(self, value: Any) -> str:
+        """Return a value for people."""
+        return self.kind.zero if self.kind.zero and not value else self.kind.shown(value)
+
+
+def _flag(name: str, help: str, kind: Kind = TEXT, *, short: str = "", long: str = "", **given: Any) -> Setting:
+    """A setting with a flag of its name, unless that is `long`, and perhaps a `short` one."""
+    flags = (*((short,) if short else ()), long or f"--{name.replace('_', '-')}")
+    return Setting(name, help, kind, flags, **given)
+
 
 CONNECTION, CONTEXT, OUTPUT, SCRIPTS, OTHER = "Connection", "Context", "Output", "Scripts", "Other"
-GROUPS = (CONNECTION, CONTEXT, SCRIPTS, OUTPUT, OTHER)
+GROUPS: Final = (CONNECTION, CONTEXT, SCRIPTS, OUTPUT, OTHER)
 
-SETTINGS: tuple[Setting, ...] = (
-    Setting("url", "the service's base URL, a DSN, or a database or data file", CONNECTION),
-    Setting("token", "the bearer token", CONNECTION),
-    Setting("token_file", "file that contains the bearer token", CONNECTION, flags=("--token-file",), metavar="FILE"),
-    Setting("profile", "profile of config.toml", CONNECTION, flags=("--profile",), metavar="NAME", profile=False),
-    Setting(
-        "connect_timeout",
-        "maximum time to establish a connection [default: 10s]",
-        CONNECTION,
-        "seconds",
-        flags=("--connect-timeout",),
-        metavar="TIME",
-        default=10.0,
+_TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
+    CONNECTION: (
+        Setting("url", "the service's base URL, a DSN, or a database or data file"),
+        Setting("token", "the bearer token"),
+        _flag("token_file", "file that contains the bearer token", FILE),
+        _flag("profile", "profile of config.toml", NAME, profile=False),
+        _flag("connect_timeout", "maximum time to establish a connection [default: 10s]", DURATION, default=10.0),
+        _flag(
+            "wait", "maximum time to wait for one statement; exit code 4 if exceeded [default: no limit]", TIME_LIMIT
+        ),
+        _flag(
+            "read_timeout",
+            "maximum time to wait for data within one request, 0 = no limit [default: 120s]",
+            TIME_LIMIT,
+            default=120.0,
+        ),
+        _flag(
+            "timeout",
+            "maximum time of a request and its retries, 1 s more for each 16 KiB of data [default: 300s]",
+            TIME_LIMIT,
+            default=300.0,
+        ),
+        _flag("retries", "maximum retries of a request that is safe to repeat [default: 5]", NUMBER, default=5),
+        _flag(
+            "api",
+            "interface of the service; auto detects it [default: v2]",
+            Words("v2", "legacy", "auto"),
+            default="v2",
+        ),
+        _flag("ca_file", "CA certificates to trust instead of the system's, in PEM format", FILE),
+        _flag("client_cert", "client certificate, in PEM format", FILE),
+        _flag("client_key", "key of the client certificate, if in a separate file", FILE),
+        _flag("insecure", "do not verify the service's TLS certificate", SWITCH),
+        Setting("token_keyring", "SERVICE/USER of the token in the system keyring"),
+        Setting("token_command", "command that prints the token; runs again after a 401"),
+        Setting("private_data_plane", "allow a public service to serve results from private addresses", SWITCH),
+        Setting(
+            "answer_limit",
+            "maximum size of one response in MiB [default: 64; up to 256 for a partition announced with many rows]",
+            Number("64"),
+        ),
+        _flag(
+            "upload_limit",
+            "maximum size of an uploaded file in MiB, 0 = no limit [default: 1024]",
+            SIZE_LIMIT,
+            default=1024,
+        ),
+        _flag(
+            "download_limit",
+            "maximum size of a downloaded file in MiB, 0 = no limit [default: 1024]",
+            SIZE_LIMIT,
+            default=1024,
+        ),
+        _flag(
+            "offline", "send nothing; print each request as a curl command without the token", SWITCH, environment=False
+        ),
     ),
-    Setting(
-        "wait",
-        "maximum time to wait for one statement; exit code 4 if exceeded [default: no limit]",
-        CONNECTION,
-        "seconds",
-        flags=("--wait",),
-        metavar="TIME",
-        default=0.0,
+    CONTEXT: (
+        _flag("organization", "organization to use, by name or ID", NAME),
+        _flag("role", "role to use", NAME),
+        _flag("database", "database to use", NAME, short="-d"),
+        _flag("schema", "schema to use", NAME),
+        _flag("store", "store to use", NAME),
+        _flag("compute_pool", "compute pool to use", NAME),
+        _flag("timezone", "IANA time zone [default: the system's; with a PostgreSQL URL the server's]", Kind("ZONE")),
+        _flag("session_id", "session to join [default: a new session]", Kind("ID")),
     ),
-    Setting(
-        "read_timeout",
-        "maximum time to wait for data within one request, 0 = no limit [default: 120s]",
-        CONNECTION,
-        "seconds",
-        flags=("--read-timeout",),
-        metavar="TIME",
-        default=120.0,
+    SCRIPTS: (
+        _flag(
+            "on_error",
+            "what to do after a failure in a script [default: stop]",
+            Words("stop", "continue"),
+            default="stop",
+        ),
+        _flag("attach", "file to upload with the statement that names it; repeatable", Texts("FILE"), once=True),
+        _flag("max_rows", "stop an unbounded result after N rows", LIMIT),
+        _flag("stream_for", "stop an unbounded result after this time", TIME_LIMIT, long="--for"),
+        _flag("allow_gaps", "reconnect to an unbounded result after a connection failure; rows may be missing", SWITCH),
+        _flag("set", "set a variable, like \\set; repeatable", Texts("NAME=VALUE"), environment=False),
+        _flag("no_commands", "refuse backslash commands; for untrusted scripts", SWITCH),
+        _flag("yes", "answer yes to the confirmations that the profile requires", SWITCH),
+        _flag("read_only", "refuse statements that write, before sending them", SWITCH),
+        _flag(
+            "single_transaction",
+            "run all scripts in one transaction, rolled back if a statement fails",
+            SWITCH,
+            once=True,
+            short="-1",
+        ),
+        _flag(
+            "dry_run",
+            "print the statements of scripts as they would be sent, with variables substituted; connect to nothing",
+            SWITCH,
+            once=True,
+        ),
+        _flag("stats", "append a JSON line with the outcome and times of each statement to FILE", FILE, once=True),
+        _flag("checkpoint", "record in FILE which statements of the scripts are done, for --resume", FILE, once=True),
+        _flag("resume", "with --checkpoint: skip the statements that an earlier run completed", SWITCH, once=True),
+        _flag(
+            "unknown",
+            "with --resume: skip a statement whose outcome is unknown, or send it again",
+            Words("skip", "send"),
+            once=True,
+        ),
+        Setting(
+            "confirm",
+            'statements that require confirmation: ["DROP", "DELETE WITHOUT WHERE"], or "type-name" for all that write',
+            TEXTS,
+            environment=False,
+        ),
+        _flag("echo", "print each statement to stderr before it runs", SWITCH, short="-e"),
     ),
-    Setting(
-        "timeout",
-        "maximum time of a request and its retries, 1 s more for each 16 KiB of data [default: 300s]",
-        CONNECTION,
-        "seconds",
-        flags=("--timeout",),
-        metavar="TIME",
-        default=300.0,
+    OUTPUT: (
+        Setting("prompt_color", "color of the prompt in this profile"),
+        _flag(
+            "format",
+            "output format: table, vertical, csv, tsv, json, jsonl, unaligned, markdown, html, insert, xlsx, "
+            "parquet, arrow or arrows",
+            NAME,
+            default="table",
+        ),
+        _flag("null", "text that represents NULL", Kind("TEXT"), default=None),
+        _flag("table_style", "style of the table format: auto, psql, simple, rounded_outline, …", NAME, default="auto"),
+        Setting("types", "show the types of columns under their names at a terminal", SWITCH, default=True),
+        Setting(
+            "explore",
+            "minimum number of columns with which a result opens in the explorer at the prompt, 0 = never",
+            Number("never"),
+            default=100,
+        ),
+        _flag(
+            "color",
+            "when to use colors: auto (at a terminal), always (also in pipes and files) or never "
+            "[default: auto, unless NO_COLOR is set]",
+            Words("auto", "always", "never"),
+            default="auto",
+        ),
+        Setting("pager", "pager for large results, or off [default: less -SRXF]", Pager()),
+        Setting(
+            "expanded",
+            "show each row as a record: on, off or auto",
+            Words("off", "on", "auto"),
+            default="off",
+            at_prompt="auto",
+        ),
+        Setting("wide", "how to show wide tables: scroll or fold", Words("scroll", "fold"), default="scroll"),
+        Setting("maxwidth", "maximum width of a value in characters, 0 = no limit", LIMIT, at_prompt=200),
+        Setting("numericlocale", "group the digits of numbers", SWITCH),
+        _flag("tuples_only", "show rows only, without column names", SWITCH, short="-t"),
+        Setting("header", "show column names", SWITCH, default=True),
+        Setting("footer", "show the number of rows after each result of the unaligned format", SWITCH, default=True),
+        _flag(
+            "fieldsep",
+            "field separator of the unaligned format; \\t is a tab, \\0 a zero byte [default: |]",
+            SEPARATOR,
+            default="|",
+            short="-F",
+            long="--field-separator",
+        ),
+        _flag(
+            "recordsep",
+            "record separator of the unaligned format [default: line break]",
+            SEPARATOR,
+            default="\n",
+            short="-R",
+            long="--record-separator",
+        ),
+        _flag("csv_safe", "in csv and tsv, write ' before values that a spreadsheet would run as formulas", SWITCH),
+        _flag("insert_table", "table name in the INSERT statements of the insert format", NAME),
+        Setting("timing", "show the time that each statement took", SWITCH, at_prompt=True),
+        Setting(
+            "rowlimit",
+            "maximum rows of a SELECT at the prompt, except on a remote service; 0 = no limit",
+            LIMIT,
+            default=10000,
+        ),
+        Setting("completion", "complete while typing", SWITCH, default=True),
+        Setting("multiline", "Enter inserts a new line until the statement ends", SWITCH, default=True),
+        Setting("vi", "use vi keys instead of emacs keys", SWITCH),
+        Setting("prompt", 'prompt template, such as "{database}.{schema}> "'),
+        Setting("rprompt", 'template at the right edge of the prompt line, such as "{elapsed}"'),
+        Setting("toolbar", 'template of the bottom line, such as "{target} {role} {jobs}"'),
+        Setting(
+            "prompt_lines", "lines of the prompt: 1, or 2 to show the context above the statement", NUMBER, default=1
+        ),
+        Setting("title", 'template of the window title, such as "{target}", or off'),
+        Setting(
+            "terminal_integration",
+            "show progress and links in terminals that support them [default: on]",
+            SWITCH,
+            default=True,
+        ),
+        Setting(
+            "notify", "ring the bell after a statement that took at least this long [default: never]", Duration("never")
+        ),
+        _flag("theme", "theme of the interactive shell", NAME, default="default"),
     ),
-    Setting(
-        "retries",
-        "maximum retries of a request that is safe to repeat [default: 5]",
-        CONNECTION,
-        "integer",
-        flags=("--retries",),
-        metavar="N",
-        default=5,
+    OTHER: (
+        _flag("no_rc", "do not run rc.sql from the config directory", SWITCH, short="-X"),
+        Setting("secret_names", "additional regular expressions for names whose values are never recorded", TEXTS),
+        Setting("journal", "record statements for \\jobs and \\fetch [default: on]", SWITCH, default=True),
+        Setting(
+            "verbosity",
+            "detail of error messages: default, terse, verbose or sqlstate",
+            Words("default", "terse", "verbose", "sqlstate"),
+            default="default",
+        ),
+        _flag("quiet", "print fewer messages on stderr", SWITCH, short="-q"),
+        _flag("verbose", "print more messages on stderr; repeatable", Count(), short="-v"),
     ),
-    Setting(
-        "api",
-        "interface of the service; auto detects it [default: v2]",
-        CONNECTION,
-        "choice",
-        flags=("--api",),
-        choices=("v2", "legacy", "auto"),
-        default="v2",
-    ),
-    Setting(
-        "ca_file",
-        "CA certificates to trust instead of the system's, in PEM format",
-        CONNECTION,
-        flags=("--ca-file",),
-        metavar="FILE",
-    ),
-    Setting("client_cert", "client certificate, in PEM format", CONNECTION, flags=("--client-cert",), metavar="FILE"),
-    Setting(
-        "client_key",
-        "key of the client certificate, if in a separate file",
-        CONNECTION,
-        flags=("--client-key",),
-        metavar="FILE",
-    ),
-    Setting(
-        "insecure",
-        "do not verify the service's TLS certificate",
-        CONNECTION,
-        "flag",
-        flags=("--insecure",),
-        default=False,
-    ),
-    Setting("token_keyring", "SERVICE/USER of the token in the system keyring", CONNECTION),
-    Setting("token_command", "command that prints the token; runs again after a 401", CONNECTION),
-    Setting(
-        "private_data_plane",
-        "allow a public service to serve results from private addresses",
-        CONNECTION,
-        "flag",
-        default=False,
-    ),
-    Setting(
-        "answer_limit",
-        "maximum size of one response in MiB [default: 64; up to 256 for a partition announced with many rows]",
-        CONNECTION,
-        "integer",
-        default=0,
-    ),
-    Setting(
-        "upload_limit",
-        "maximum size of an uploaded file in MiB, 0 = no limit [default: 1024]",
-        CONNECTION,
-        "integer",
-        flags=("--upload-limit",),
-        metavar="MIB",
-        default=1024,
-    ),
-    Setting(
-        "download_limit",
-        "maximum size of a downloaded file in MiB, 0 = no limit [default: 1024]",
-        CONNECTION,
-        "integer",
-        flags=("--download-limit",),
-        metavar="MIB",
-        default=1024,
-    ),
-    Setting(
-        "offline",
-        "send nothing; print each request as a curl command without the token",
-        CONNECTION,
-        "flag",
-        flags=("--offline",),
-        default=False,
-        environment=False,
-    ),
-    Setting("organization", "organization to use, by name or ID", CONTEXT, flags=("--organization",), metavar="NAME"),
-    Setting("role", "role to use", CONTEXT, flags=("--role",), metavar="NAME"),
-    Setting("database", "database to use", CONTEXT, flags=("-d", "--database"), metavar="NAME"),
-    Setting("schema", "schema to use", CONTEXT, flags=("--schema",), metavar="NAME"),
-    Setting("store", "store to use", CONTEXT, flags=("--store",), metavar="NAME"),
-    Setting("compute_pool", "compute pool to use", CONTEXT, flags=("--compute-pool",), metavar="NAME"),
-    Setting(
-        "timezone",
-        "IANA time zone [default: the system's; with a PostgreSQL URL the server's]",
-        CONTEXT,
-        flags=("--timezone",),
-        metavar="ZONE",
-    ),
-    Setting("session_id", "session to join [default: a new session]", CONTEXT, flags=("--session-id",), metavar="ID"),
-    Setting(
-        "on_error",
-        "what to do after a failure in a script [default: stop]",
-        SCRIPTS,
-        "choice",
-        flags=("--on-error",),
-        choices=("stop", "continue"),
-        default="stop",
-    ),
-    Setting(
-        "attach",
-        "file to upload with the statement that names it; repeatable",
-        SCRIPTS,
-        "many",
-        flags=("--attach",),
-        metavar="FILE",
-        default=(),
-        environment=False,
-        profile=False,
-    ),
-    Setting(
-        "max_rows",
-        "stop an unbounded result after N rows",
-        SCRIPTS,
-        "integer",
-        flags=("--max-rows",),
-        metavar="N",
-        default=0,
-    ),
-    Setting(
-        "stream_for",
-        "stop an unbounded result after this time",
-        SCRIPTS,
-        "seconds",
-        flags=("--for",),
-        metavar="TIME",
-        default=0.0,
-    ),
-    Setting(
-        "allow_gaps",
-        "reconnect to an unbounded result after a connection failure; rows may be missing",
-        SCRIPTS,
-        "flag",
-        flags=("--allow-gaps",),
-        default=False,
-    ),
-    Setting(
-        "set",
-        "set a variable, like \\set; repeatable",
-        SCRIPTS,
-        "many",
-        flags=("--set",),
-        metavar="NAME=VALUE",
-        default=(),
-        environment=False,
-    ),
-    Setting(
-        "no_commands",
-        "refuse backslash commands; for untrusted scripts",
-        SCRIPTS,
-        "flag",
-        flags=("--no-commands",),
-        default=False,
-    ),
-    Setting(
-        "yes",
-        "answer yes to the confirmations that the profile requires",
-        SCRIPTS,
-        "flag",
-        flags=("--yes",),
-        default=False,
-    ),
-    Setting(
-        "read_only",
-        "refuse statements that write, before sending them",
-        SCRIPTS,
-        "flag",
-        flags=("--read-only",),
-        default=False,
-    ),
-    Setting(
-        "single_transaction",
-        "run all scripts in one transaction, rolled back if a statement fails",
-        SCRIPTS,
-        "flag",
-        flags=("-1", "--single-transaction"),
-        default=False,
-        environment=False,
-        profile=False,
-    ),
-    Setting(
-        "dry_run",
-        "print the statements of scripts as they would be sent, with variables substituted; connect to nothing",
-        SCRIPTS,
-        "flag",
-        flags=("--dry-run",),
-        default=False,
-        environment=False,
-        profile=False,
-    ),
-    Setting(
-        "stats",
-        "append a JSON line with the outcome and times of each statement to FILE",
-        SCRIPTS,
-        flags=("--stats",),
-        metavar="FILE",
-        environment=False,
-        profile=False,
-    ),
-    Setting(
-        "checkpoint",
-        "record in FILE which statements of the scripts are done, for --resume",
-        SCRIPTS,
-        flags=("--checkpoint",),
-        metavar="FILE",
-        environment=False,
-        profile=False,
-    ),
-    Setting(
-        "resume",
-        "with --checkpoint: skip the statements that an earlier run completed",
-        SCRIPTS,
-        "flag",
-        flags=("--resume",),
-        default=False,
-        environment=False,
-        profile=False,
-    ),
-    Setting(
-        "unknown",
-        "with --resume: skip a statement whose outcome is unknown, or send it again",
-        SCRIPTS,
-        "choice",
-        flags=("--unknown",),
-        choices=("skip", "send"),
-        environment=False,
-        profile=False,
-    ),
-    Setting(
-        "confirm",
-        'statements that require confirmation: ["DROP", "DELETE WITHOUT WHERE"], or "type-name" for all that write',
-        SCRIPTS,
-        "many",
-        default=(),
-        environment=False,
-    ),
-    Setting("prompt_color", "color of the prompt in this profile", OUTPUT),
-    Setting("echo", "print each statement to stderr before it runs", SCRIPTS, "flag", flags=("-e", "--echo")),
-    Setting(
-        "format",
-        "output format: table, vertical, csv, tsv, json, jsonl, unaligned, markdown, html, insert, xlsx, "
-        "parquet, arrow or arrows",
-        OUTPUT,
-        flags=("--format",),
-        metavar="NAME",
-        default="table",
-    ),
-    Setting("null", "text that represents NULL", OUTPUT, flags=("--null",), metavar="TEXT", default=None),
-    Setting(
-        "table_style",
-        "style of the table format: auto, psql, simple, rounded_outline, …",
-        OUTPUT,
-        flags=("--table-style",),
-        metavar="NAME",
-        default="auto",
-    ),
-    Setting("types", "show the types of columns under their names at a terminal", OUTPUT, "flag"),
-    Setting(
-        "explore",
-        "minimum number of columns with which a result opens in the explorer at the prompt, 0 = never",
-        OUTPUT,
-        "integer",
-    ),
-    Setting(
-        "color",
-        "when to use colors: auto (at a terminal), always (also in pipes and files) or never "
-        "[default: auto, unless NO_COLOR is set]",
-        OUTPUT,
-        "choice",
-        flags=("--color",),
-        metavar="WHEN",
-        choices=("auto", "always", "never"),
-        default="auto",
-    ),
-    Setting("pager", "pager for large results, or off [default: less -SRXF]", OUTPUT, default=""),
-    Setting("expanded", "show each row as a record: on, off or auto", OUTPUT, "choice", choices=("off", "on", "auto")),
-    Setting("wide", "how to show wide tables: scroll or fold", OUTPUT, "choice", choices=("scroll", "fold")),
-    Setting("maxwidth", "maximum width of a value in characters, 0 = no limit", OUTPUT, "integer"),
-    Setting("numericlocale", "group the digits of numbers", OUTPUT, "flag"),
-    Setting(
-        "tuples_only",
-        "show rows only, without column names",
-        OUTPUT,
-        "flag",
-        flags=("-t", "--tuples-only"),
-        default=False,
-    ),
-    Setting("header", "show column names", OUTPUT, "flag"),
-    Setting("footer", "show the number of rows after each result of the unaligned format", OUTPUT, "flag"),
-    Setting(
-        "fieldsep",
-        "field separator of the unaligned format; \\t is a tab, \\0 a zero byte [default: |]",
-        OUTPUT,
-        flags=("-F", "--field-separator"),
-        metavar="TEXT",
-        default="|",
-    ),
-    Setting(
-        "recordsep",
-        "record separator of the unaligned format [default: line break]",
-        OUTPUT,
-        flags=("-R", "--record-separator"),
-        metavar="TEXT",
-        default="\\n",
-    ),
-    Setting(
-        "csv_safe",
-        "in csv and tsv, write ' before values that a spreadsheet would run as formulas",
-        OUTPUT,
-        "flag",
-        flags=("--csv-safe",),
-        default=False,
-    ),
-    Setting(
-        "insert_table",
-        "table name in the INSERT statements of the insert format",
-        OUTPUT,
-        flags=("--insert-table",),
-        metavar="NAME",
-        default="",
-    ),
-    Setting("timing", "show the time that each statement took", OUTPUT, "flag"),
-    Setting(
-        "rowlimit",
-        "maximum rows of a SELECT at the prompt, except on a remote service; 0 = no limit",
-        OUTPUT,
-        "integer",
-    ),
-    Setting("completion", "complete while typing", OUTPUT, "flag"),
-    Setting("multiline", "Enter inserts a new line until the statement ends", OUTPUT, "flag"),
-    Setting("vi", "use vi keys instead of emacs keys", OUTPUT, "flag"),
-    Setting("prompt", 'prompt template, such as "{database}.{schema}> "', OUTPUT),
-    Setting("rprompt", 'template at the right edge of the prompt line, such as "{elapsed}"', OUTPUT),
-    Setting("toolbar", 'template of the bottom line, such as "{target} {role} {jobs}"', OUTPUT),
-    Setting("prompt_lines", "lines of the prompt: 1, or 2 to show the context above the statement", OUTPUT, "integer"),
-    Setting("title", 'template of the window title, such as "{target}", or off', OUTPUT),
-    Setting(
-        "terminal_integration",
-        "show progress and links in terminals that support them [default: on]",
-        OUTPUT,
-        "flag",
-        default=True,
-    ),
-    Setting(
-        "notify",
-        "ring the bell after a statement that took at least this long [default: never]",
-        OUTPUT,
-        "seconds",
-        default=0.0,
-    ),
-    Setting("theme", "theme of the interactive shell", OUTPUT, flags=("--theme",), metavar="NAME", default="default"),
-    Setting(
-        "no_rc", "do not run rc.sql from the config directory", OTHER, "flag", flags=("-X", "--no-rc"), default=False
-    ),
-    Setting(
-        "secret_names",
-        "additional regular expressions for names whose values are never recorded",
-        OTHER,
-        "many",
-        default=(),
-    ),
-    Setting("journal", "record statements for \\jobs and \\fetch [default: on]", OTHER, "flag", default=True),
-    Setting(
-        "verbosity",
-        "detail of error messages: default, terse, verbose or sqlstate",
-        OTHER,
-        "choice",
-        choices=("default", "terse", "verbose", "sqlstate"),
-        default="default",
-    ),
-    Setting("quiet", "print fewer messages on stderr", OTHER, "flag", flags=("-q", "--quiet"), default=False),
-    Setting(
-        "verbose", "print more messages on stderr; repeatable", OTHER, "count", flags=("-v", "--verbose"), default=0
-    ),
-)
+}
 
-BY_NAME: Mapping[str, Setting] = {setting.name: setting for setting in SETTINGS}
 
-OF_ONE_RUN = frozenset(
-    {
-        "attach",
-        "command",
-        "file",
-        "output",
-        "profile",
-        "version",
-        "list_themes",
-        "spec",
-        "no_align",
-        "list",
-        "input_format",
-    }
-)
+def _completed(row: Setting, group: str) -> Setting:
+    default = row.kind.default if row.default is ... else row.default
+    kept = not row.once
+    return replace(
+        row, group=group, default=default, environment=row.environment and kept, profile=row.profile and kept
+    )
+
+
+SETTINGS: Final = tuple(_completed(row, group) for group, rows in _TABLE.items() for row in rows)
+BY_NAME: Final[Mapping[str, Setting]] = {setting.name: setting for setting in SETTINGS}
+
+DISPLAY: Final[Mapping[str, Setting]] = {
+    name: BY_NAME[name]
+    for name in (
+        *(
+            "format",
+            "expanded",
+            "wide",
+            "maxwidth",
+            "numericlocale",
+            "table_style",
+            "types",
+            "explore",
+            "null",
+            "header",
+        ),
+        *("footer", "fieldsep", "recordsep", "csv_safe", "insert_table", "timing", "rowlimit", "pager", "on_error"),
+        *("echo", "quiet", "verbosity", "theme", "completion", "multiline", "vi", "max_rows", "stream_for"),
+        *("allow_gaps", "prompt_color", "prompt", "rprompt", "toolbar", "prompt_lines", "title", "notify"),
+    )
+}
+r"""The settings that are options of \pset, in its order."""
+
+VARIABLES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
+    "ON_ERROR_STOP": ("on_error", {"on": "stop", "off": "continue"}),
+    "ECHO": ("echo", {"none": False, "queries": True, "all": True, "errors": False}),
+    "QUIET": ("quiet", {"on": True, "off": False}),
+    "VERBOSITY": ("verbosity", {word: word for word in BY_NAME["verbosity"].kind.words}),
+    "SINGLELINE": ("multiline", {"on": False, "off": True}),
+}
+"""The variables of psql that are settings, with their words and what these mean."""
+
+OF_ONE_RUN: Final = frozenset(setting.name for setting in SETTINGS if setting.once or not setting.profile) | {
+    *("command", "file", "output", "version", "list_themes", "spec", "no_align", "list", "input_format"),
+}
 """Command-line options that apply to a single run and are not allowed in a profile."""

@@ -139,12 +139,12 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
     for setting in SETTINGS:
         if setting.name in flags:
             flag = setting.flags[-1] if setting.flags else setting.name
-            values[setting.name] = Value(_read(setting, flags[setting.name], flag), "flag")
+            values[setting.name] = Value(setting.kind.read(flags[setting.name], flag), "flag")
         elif (variable := _variable(setting, environ)) and not (setting.name == "url" and beside):
-            values[setting.name] = Value(_read(setting, environ[variable], variable), "environment")
+            values[setting.name] = Value(setting.kind.read(environ[variable], variable), "environment")
         elif setting.name in table:
             place = f"{config.path}: [profiles.{chosen}] {setting.name}"
-            values[setting.name] = Value(_read(setting, table[setting.name], place), "profile")
+            values[setting.name] = Value(setting.kind.read(table[setting.name], place), "profile")
         else:
             values[setting.name] = Value(setting.default, "default")
     return Settings(values, chosen)
@@ -155,60 +155,6 @@ def _variable(setting: Setting, environ: Mapping[str, str]) -> str:
     if not setting.environment:
         return ""
     return setting.variable if environ.get(setting.variable) else ""
-
-
-def _read(setting: Setting, given: object, place: str) -> Any:
-    """Convert a value to the setting's kind: flags and TOML may be typed, environment variables are text."""
-    match setting.kind:
-        case "flag":
-            if isinstance(given, bool):
-                return given
-            words = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False}
-            if str(given).lower() in words | {"off": False}:
-                return words.get(str(given).lower(), False)
-            raise UsageError(f"{place}: invalid value {given!r}", "expected on or off")
-        case "count" | "integer":
-            try:
-                number = int(str(given))
-            except ValueError:
-                raise UsageError(f"{place}: invalid value {given!r}; expected an integer") from None
-            if number < 0:
-                raise UsageError(f"{place}: must be 0 or greater, not {given!r}")
-            return number
-        case "seconds":
-            seconds = seconds_of(str(given))
-            if seconds is None:
-                raise UsageError(f"{place}: {given!r} is not a duration", "write it as 30, 1.5s, 5m or 1h30m")
-            return seconds
-        case "many":
-            if isinstance(given, dict):
-                given = [f"{name}={value}" for name, value in given.items()]
-            items = tuple(given) if isinstance(given, list | tuple) else (given,)
-            if not all(isinstance(item, str) for item in items):
-                raise UsageError(f"{place}: {given!r} is not a list of strings")
-            return items
-        case "choice":
-            if isinstance(given, bool) and "on" in setting.choices:
-                return "on" if given else "off"
-            if given not in setting.choices:
-                raise UsageError(f"{place}: invalid value {given!r}", f"expected one of {', '.join(setting.choices)}")
-            return given
-    if not isinstance(given, str):
-        raise UsageError(f"{place}: {given!r} is not a string", "put it in quotes")
-    return given
-
-
-_TIME = re.compile(r"(?=.)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(?:s|\Z))?(?:(\d+)ms)?", re.ASCII)
-
-
-def seconds_of(text: str) -> float | None:
-    """A duration in seconds: a number, or `1h30m`, `5m`, `1.5s`, `200ms`; None for anything else."""
-    match = _TIME.fullmatch(text.strip())
-    if match is None:
-        return None
-    hours, minutes, seconds, thousandths = (float(part or 0) for part in match.groups())
-    total = hours * 3600 + minutes * 60 + seconds + thousandths / 1000
-    return total if total < 1e9 else None
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:

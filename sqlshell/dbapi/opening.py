@@ -19,9 +19,9 @@ from sqlshell.config.values import config_folder, read_config, resolve
 from sqlshell.dbapi.exceptions import Warning
 from sqlshell.dbapi.session import Session, checked_autocommit
 from sqlshell.errors import UsageError
-from sqlshell.launch.clients import Messages, endpoint_of, policy_of, service_at
 from sqlshell.launch.credentials import permission_problems
 from sqlshell.launch.destination import MEMORY, Destination, LocalService, context_of, find_destination, own_session
+from sqlshell.launch.services import open_endpoint, policy_of
 from sqlshell.runtime.undoing import in_thread_or_undone
 from sqlshell.spelling import did_you_mean
 
@@ -69,12 +69,12 @@ async def open_session(
     if policy.read_only_by in _FLAGS:
         policy = replace(policy, read_only_by=_FLAGS[policy.read_only_by])
     endpoint = await in_thread_or_undone(
-        lambda: endpoint_of(destination, read_only=policy.read_only), lambda opened: opened.release()
+        lambda: open_endpoint(destination, read_only=policy.read_only), lambda opened: opened.release()
     )
     try:
         await asyncio.to_thread(endpoint.ready)
-        messages = Messages(Trace(_log.debug, _detail), _log.info, _log.info, warn)
-        service = service_at(destination, endpoint, messages, StreamLimits)
+        trace = Trace(_log.debug, _detail)
+        service = endpoint.service(trace, StreamLimits, warn=warn, retry=_log.info, note=_log.info)
         embedded = isinstance(destination.service, LocalService)
         try:
             context = context_of(destination)

@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import TextIO
 
 from sqlshell.client.target import Target, without_token
-from sqlshell.config.settings import SETTINGS
+from sqlshell.config.settings import DISPLAY, SETTINGS
 from sqlshell.config.values import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.humanize import format_count
 from sqlshell.launch.credentials import without_secrets
-from sqlshell.mask import MASK
 from sqlshell.origin import Own
 from sqlshell.runtime.paths import expanded
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
 
-SECRET = frozenset({"token"})
-KIND_NAMES = {
-    "flag": "on|off",
-    "integer": "integer",
-    "count": "integer",
-    "seconds": "duration",
-    "many": "list of strings",
-    "text": "string",
-}
-"""The kinds of settings as shown to people."""
 ACTIONS = ("list", "show", "settings", "check", "init", "edit")
 
 TEMPLATE = """\
@@ -83,7 +72,7 @@ def _show(settings: Settings, stdout: TextIO) -> None:
     width = max(len(setting.name) for setting in SETTINGS)
     for setting in SETTINGS:
         value = settings.values[setting.name]
-        shown = MASK if setting.name in SECRET and value.value else _text(without_secrets(setting.name, value.value))
+        shown = setting.shown(without_secrets(setting.name, value.value))
         stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({value.source})\n")
 
 
@@ -91,20 +80,11 @@ def _list_settings(stdout: TextIO) -> None:
     """List each setting that is allowed in a profile, with the kind of its value."""
     for setting in sorted(SETTINGS, key=lambda item: item.name):
         if setting.profile:
-            takes = "|".join(setting.choices) or KIND_NAMES.get(setting.kind, setting.kind)
-            stdout.write(f"{setting.name.ljust(19)} {takes.ljust(18)} {setting.help}\n")
-
-
-def _text(value: object) -> str:
-    if isinstance(value, tuple):
-        return ", ".join(map(str, value))
-    return "" if value is None else str(value)
+            stdout.write(f"{setting.name.ljust(19)} {setting.kind.takes.ljust(18)} {setting.help}\n")
 
 
 def _check(config: Config, path: Path, streams: Streams) -> int:
     """Check the values of every profile, and that the files they name exist."""
-    # Only this function needs the tables of formats and styles.
-    from sqlshell.launch.validation import wrong_values
 
     def line_of(error: UsageError) -> str:
         return "; ".join([error.message, *error.hint.splitlines()])
@@ -140,6 +120,29 @@ def _check(config: Config, path: Path, streams: Streams) -> int:
     if not wrong:
         streams.stdout.write(f"{path}: {format_count(len(config.profiles), 'profile')}, no errors\n")
     return 2 if wrong else 0
+
+
+def wrong_values(settings: Settings, themes: Path) -> Iterator[UsageError]:
+    """The errors in the given values; `themes` is the user's own directory of themes."""
+    # Only this function needs formats, themes and policies.
+    from sqlshell.launch.connector import redactor_of
+    from sqlshell.launch.destination import checked_timezone
+    from sqlshell.shell.interactive.look.themes import load
+    from sqlshell.shell.options import checked
+    from sqlshell.sql.analysis.policy import check_patterns
+
+    checks: dict[str, Callable[[], object]] = {
+        "theme": lambda: load(settings["theme"], themes),
+        "timezone": lambda: checked_timezone(settings["timezone"]),
+        "confirm": lambda: check_patterns(settings["confirm"], "confirm"),
+        "secret_names": lambda: redactor_of(settings),
+    }
+    for name in DISPLAY.keys() | checks:
+        if settings.source(name) != "default":
+            try:
+                checks[name]() if name in checks else checked(name, settings[name])
+            except UsageError as error:
+                yield error
 
 
 def _init(path: Path, stdout: TextIO) -> None:

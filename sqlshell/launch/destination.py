@@ -83,6 +83,15 @@ class Destination(Struct, frozen=True):
         return ", ".join(str(path) for path in views.values()) or "local, in memory"
 
     @property
+    def storage_name(self) -> str:
+        """The name of the service for its history and catalog files; "" for one that no later shell can reach."""
+        if isinstance(self.service, RemoteService):
+            return self.service.target.name
+        if self.service.server is not None:
+            return self.service.server.shown
+        return str(self.service.database.resolve()) if self.service.database is not None else ""
+
+    @property
     def label(self) -> str:
         """The name for people, which the prompt shows as the target."""
         return f"{self.profile} ({self.address})" if self.profile else self.address
@@ -152,34 +161,39 @@ def names_profile(text: str, config: Config) -> bool:
     return bool(text) and not is_url(text) and text in config.profiles
 
 
+def chosen_parts(destination: Destination) -> dict[str, tuple[str, str]]:
+    """Return the parts of the initial context that a setting or the DSN names, each with its source."""
+    settings, service = destination.settings, destination.service
+    named = service.parts if isinstance(service, RemoteService) else {}
+    parts = {name: (value, "DSN") for name, value in named.items()}
+    for name in SessionContext.__struct_fields__:
+        if name in settings.values and settings[name] and (source := settings.source(name)) != "default":
+            parts[name] = settings[name], f"profile {settings.profile}" if source == "profile" else source
+    return parts
+
+
 def context_of(destination: Destination) -> SessionContext:
-    """The initial context: from settings, then from the DSN. The sessionID always has a value, and the time zone unless
-    the server has its own."""
-
-    def part(name: str) -> str:
-        return context_part(destination, name)
-
+    """Return the initial context: from settings, then from the DSN. The sessionID always has a value, and the time
+    zone unless the server has its own. Raises UsageError for an unknown time zone."""
     from sqlshell.client.statements.polling import new_session_id
 
-    return SessionContext(
-        organization=part("organization"),
-        role=part("role"),
-        database=part("database"),
-        schema=part("schema"),
-        store=part("store"),
-        compute_pool=part("compute_pool"),
-        timezone=checked_timezone(part("timezone"))
-        or ("" if _has_own_timezone(destination) else machine_timezone(os.environ)),
-        session_id=part("session_id") or new_session_id(),
-    )
+    parts = {name: value for name, (value, _) in chosen_parts(destination).items()}
+    zone = checked_timezone(parts.pop("timezone", ""))
+    if not zone and not _has_own_timezone(destination):
+        zone = machine_timezone(os.environ)
+    return SessionContext(**{"session_id": new_session_id()} | parts, timezone=zone)
 
 
-def context_part(destination: Destination, name: str) -> str:
-    """A part of context_of(), "" if neither a setting nor the DSN has it."""
-    settings = destination.settings
-    parts = destination.service.parts if isinstance(destination.service, RemoteService) else {}
-    chosen = settings[name]
-    return str(chosen if chosen and settings.source(name) != "default" else parts.get(name, ""))
+def sources_of(destination: Destination) -> dict[str, str]:
+    """Return the source of each part of context_of()."""
+    zone = "server" if _has_own_timezone(destination) else "machine"
+    chosen = {name: source for name, (_, source) in chosen_parts(destination).items()}
+    return {"timezone": zone, "session_id": "new"} | chosen
+
+
+def own_session(destination: Destination, context: SessionContext) -> str:
+    """Return the session of context_of() if it is new, "" if the user named a session to join."""
+    return "" if "session_id" in chosen_parts(destination) else context.session_id
 
 
 def checked_timezone(name: str) -> str:
@@ -198,29 +212,11 @@ def checked_timezone(name: str) -> str:
     return name
 
 
-def sources_of(destination: Destination) -> dict[str, str]:
-    """The source of each part of context_of()."""
-    settings = destination.settings
-    parts = destination.service.parts if isinstance(destination.service, RemoteService) else {}
-    zone = "server" if _has_own_timezone(destination) else "machine"
-    sources = {"timezone": zone, "session_id": "new"} | dict.fromkeys(parts, "DSN")
-    for name in ("organization", "role", "database", "schema", "store", "compute_pool", "timezone", "session_id"):
-        if settings[name] and settings.source(name) != "default":
-            profile = f"profile {settings.profile}"
-            sources[name] = profile if settings.source(name) == "profile" else settings.source(name)
-    return sources
-
-
 def _has_own_timezone(destination: Destination) -> bool:
     """Whether the time zone is that of a PostgreSQL server, role or PGTZ, unless the user sets one: another one would
     change the instants that statements without a time zone store."""
     service = destination.service
     return isinstance(service, LocalService) and service.server is not None and service.server.engine == "postgresql"
-
-
-def own_session(destination: Destination, context: SessionContext) -> str:
-    """The session of context_of() if it is new, "" if the user named a session to join."""
-    return context.session_id if sources_of(destination)["session_id"] == "new" else ""
 
 
 def machine_timezone(environ: Mapping[str, str]) -> str:
@@ -296,7 +292,7 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
         raise UsageError(
             f"{shown_target(text)!r} is neither a URL nor an existing file", f"write a URL as https://host/v2; {ending}"
         )
-    from sqlshell.launch.subcommands import SUBCOMMANDS
+    from sqlshell.launch.options import SUBCOMMANDS
 
     known = sorted(profiles)
     otherwise = f"known profiles: {', '.join(known)}; {ending}" if known else ending

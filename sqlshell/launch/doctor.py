@@ -25,10 +25,10 @@ from sqlshell.client.target import Target
 from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import Config, config_folder, read_config, state_folder
 from sqlshell.errors import ShellError, UsageError
-from sqlshell.launch.clients import network_of
 from sqlshell.launch.credentials import permission_problems, run_token_command, without_secrets
 from sqlshell.launch.destination import Destination, RemoteService, find_destination
 from sqlshell.launch.engine_urls import EngineUrl
+from sqlshell.launch.services import network_of
 from sqlshell.output.text.cells import printable
 from sqlshell.unreachable import Cause, why_failed
 from sqlshell.version import __version__
@@ -133,7 +133,7 @@ def _settings_findings(destination: Destination) -> Iterator[Finding]:
     for setting in SETTINGS:
         value = destination.settings.values[setting.name]
         if value.source != "default":
-            shown = without_secrets(setting.name, value.value)
+            shown = setting.shown(without_secrets(setting.name, value.value))
             yield Finding(setting.name, f"{shown} ({value.source})")
 
 

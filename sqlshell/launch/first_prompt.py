@@ -10,11 +10,12 @@ import os
 from collections.abc import Mapping
 from typing import Any
 
+from sqlshell.config.settings import BY_NAME
 from sqlshell.config.values import Config, state_folder
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import permission_problems
-from sqlshell.launch.destination import LocalService, RemoteService, context_part, find_destination
+from sqlshell.launch.destination import LocalService, RemoteService, chosen_parts, find_destination
 from sqlshell.launch.greeting import greeting_of
 from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams, choose_colors
@@ -100,13 +101,11 @@ def first_prompt(
     # The errors of a file come before the prompt.
     opens = isinstance(service, LocalService) and service != LocalService()
     speaks = not settings["no_rc"] and (config.folder / "rc.sql").is_file()
-    if problems or asks or opens or speaks or any(settings[name] for name in STOPPING):
+    if problems or asks or opens or speaks or any(settings[name] != BY_NAME[name].default for name in STOPPING):
         return None
     parts = IN_MEMORY if isinstance(service, LocalService) else {}
-    shown = Shown(
-        destination.short_name,
-        *(context_part(destination, name) or parts.get(name, "") for name in ("role", "database", "schema", "store")),
-    )
+    known = parts | {name: value for name, (value, _) in chosen_parts(destination).items()}
+    shown = Shown(destination.short_name, *(known.get(name, "") for name in ("role", "database", "schema", "store")))
     read_only: Fragments = [(QUIET, "[ro]")] if settings["read_only"] else []
     fragments = [*context_line(shown, streams.columns // 2), *read_only, ("", "> ")]
     quiet = Unechoed(streams)

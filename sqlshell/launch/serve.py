@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from sqlshell.launch.click_commands import Command
+from sqlshell.launch.options import Command, Option
 from sqlshell.service.bounds import Bounds, limit_option
 from sqlshell.service.engines.servers import SERVERS, open_server
 
@@ -258,13 +258,9 @@ def serve_command() -> click.Command:
     """`sqlshell serve`."""
     return Command(
         "sqlshell serve",
-        params=[_click_option(option) for option in SERVE],
+        map(_click_option, SERVE),
         callback=_serve,
-        context_settings={
-            "help_option_names": ["-h", "--help"],
-            "max_content_width": 100,
-            "auto_envvar_prefix": "SQLSHELL_SERVE",
-        },
+        context_settings={"auto_envvar_prefix": "SQLSHELL_SERVE"},
         help="Run the local service for other programs: the Statement Execution Service interface on DuckDB, "
         "PostgreSQL or Spark Connect. When it is ready, it prints `listening on http://HOST:PORT` or `listening on "
         "unix:///PATH`. Every option can also be set with an environment variable, for example "
@@ -293,18 +289,18 @@ def _visible_secrets(given: Mapping[str, Any], context: click.Context) -> Iterat
             yield f"--{name.replace('_', '-')}", f"SQLSHELL_SERVE_{name.upper()}"
 
 
-def _click_option(option: OptionSpec) -> click.Option:
+def _click_option(option: OptionSpec) -> Option:
     flag, kind, default, text = option
     if kind is bool:
-        return click.Option([flag], is_flag=True, default=False, help=text)
+        return Option([flag], is_flag=True, default=False, help=text)
     if isinstance(kind, tuple):
         many = default == ()
         kinds = click.Choice(kind)
-        return click.Option([flag], type=kinds, default=default, show_default=not many, multiple=many, help=text)
+        return Option([flag], type=kinds, default=default, show_default=not many, multiple=many, help=text)
     if isinstance(kind, str):
-        return click.Option([flag], metavar=kind, default=default, multiple=default == (), help=text)
+        return Option([flag], metavar=kind, default=default, multiple=default == (), help=text)
     text = f"{text}  [default: {'; '.join(filter(None, (f'{default:g}', kind.stated)))}]"
-    return click.Option([flag], type=kind, metavar=_unit(flag, text), default=default, help=text)
+    return Option([flag], type=kind, metavar=_unit(flag, text), default=default, help=text)
 
 
 def _unit(flag: str, text: str) -> str:

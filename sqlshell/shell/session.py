@@ -17,19 +17,13 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Endless
 from sqlshell.shell.connection import Connection
+from sqlshell.shell.options import Options
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.records.result_history import ResultHistory
 from sqlshell.shell.running.background import Background
 from sqlshell.sql.analysis.kinds import replaced_parts
 from sqlshell.sql.analysis.lexed import Sql, lexed
 from sqlshell.sql.analysis.transaction import Transaction
-
-EMBEDDED_ROW_LIMIT = 10_000
-EXPLORED_COLUMNS = 100
-"""A result with this many columns opens in the explorer."""
-PROMPT_MAXWIDTH = 200
-"""Maximum cells of a value at the prompt."""
-
 
 _MISSING_PART = {
     sqlstate.NO_ROLE: "role",
@@ -46,49 +40,6 @@ _DEPENDENT_PARTS = {
     "database": ("database", "schema"),
 }
 """The parts that depend on a part, if there are any."""
-
-
-class Options(Struct):
-    """How results are shown and scripts are run; each is a `\\pset` name, most are settings too (see settings.py)."""
-
-    format: str = "table"
-    format_chosen: bool = False
-    expanded: str = "off"
-    wide: str = "scroll"
-    maxwidth: int = 0
-    numericlocale: bool = False
-    table_style: str = "auto"
-    types: bool = True
-    explore: int = EXPLORED_COLUMNS
-    null: str | None = None
-    header: bool = True
-    footer: bool = True
-    fieldsep: str = "|"
-    recordsep: str = "\n"
-    csv_safe: bool = False
-    insert_table: str = ""
-    timing: bool = True
-    timing_chosen: bool = False
-    rowlimit: int = EMBEDDED_ROW_LIMIT
-    pager: bool = True
-    on_error: str = "stop"
-    echo: bool = False
-    quiet: bool = False
-    verbosity: str = "default"
-    theme: str = "default"
-    completion: bool = True
-    multiline: bool = True
-    vi: bool = False
-    max_rows: int = 0
-    stream_for: float = 0.0
-    allow_gaps: bool = False
-    prompt_color: str = ""
-    prompt: str = ""
-    rprompt: str = ""
-    toolbar: str = ""
-    prompt_lines: int = 1
-    title: str = ""
-    notify: float = 0.0
 
 
 class Running(Struct):
@@ -263,17 +214,13 @@ class Session(Struct):
     @contextlib.contextmanager
     def options_for(self, given: Mapping[str, object]) -> Iterator[None]:
         """Use these options instead of the session's for a while."""
-        before = {name: getattr(self.options, name) for name in given}
-        chosen = self.options.format_chosen
+        before, chosen = {name: getattr(self.options, name) for name in given}, set(self.options.chosen)
         try:
-            for name, value in given.items():
-                setattr(self.options, name, value)
-            self.options.format_chosen = chosen or "format" in given
+            self.options.choose(given)
             yield
         finally:
-            for name, value in before.items():
-                setattr(self.options, name, value)
-            self.options.format_chosen = chosen
+            self.options.choose(before)
+            self.options.chosen = chosen
 
     def adopt(self, echo: ContextEcho | None) -> None:
         """Adopt the context that the service reports, and record it as the source of the parts that changed."""

@@ -173,7 +173,7 @@ def supported_statements(*, local: bool) -> list[str]:
 
 
 def syntax(words: str, *, local: bool = False) -> list[tuple[str, str]]:
-    """The statements that begin with these words, in any case; similar ones if none does.
+    """The statements that begin with these words, in any case; very similar ones if none does.
 
     `local` gives the syntax of the local service's engine.
     """
@@ -183,4 +183,4 @@ def syntax(words: str, *, local: bool = False) -> list[tuple[str, str]]:
     found = exact or [(name, text) for name, text in known.items() if name.startswith(wanted)]
     if not found and " " in wanted:
         found = [(name, text) for name, text in known.items() if wanted.startswith(f"{name} ")]
-    return found or [(name, known[name]) for name in nearest(wanted, known, 3)]
+    return found or [(name, known[name]) for name in nearest(wanted, known, 3, 0.75)]

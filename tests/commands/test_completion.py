@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
+from sqlshell.launch.connector import Connector
 from sqlshell.origin import Own, own_text
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.commands.arguments import arguments, commands_named
@@ -74,8 +75,8 @@ def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.Monkey
             monkeypatch.chdir(tmp_path)
             shell.session.state.context = replace(shell.session.context, database="local", schema="main")
             there.front_end.catalog = Catalog(contents())
-            monkeypatch.setattr(there.environment, "profiles", lambda: ["staging", "work"])
-            monkeypatch.setattr(there.environment, "themes", lambda: ["default", "paper"])
+            monkeypatch.setattr(Connector, "profiles", lambda self: ["staging", "work"])
+            monkeypatch.setattr(Connector, "themes", lambda self: ["default", "paper"])
             shell.view.variables.set(Own("who"), own_text(Own("me")))
             shell.session.options.completion = True
             completer = ShellCompleter(

@@ -19,6 +19,7 @@ from prompt_toolkit.document import Document
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
+from sqlshell.launch.connector import Connector
 from sqlshell.origin import Own, own_text, service_text
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments, commands_named
@@ -151,14 +152,14 @@ def test_no_value_of_a_service_is_opened_run_or_connected_to(
         async with room(tmp_path, commands, interactive=interactive) as here:
             shell = here.shell
 
-            async def connect(target: Own, present: Connection) -> Connection:
+            async def connect(connector: Connector, target: Own, present: Connection) -> Connection:
                 watched.seen += [target] if MARK in target else []
                 raise UsageError("there is one target")
 
             async def answer(question: str, *, keys: str = "") -> str:
                 return "own"
 
-            monkeypatch.setattr(here.environment, "connect", connect)
+            monkeypatch.setattr(Connector, "connect", connect)
             here.front_end.ask = answer
             settings = {name: getattr(shell.session.options, name) for name in ("on_error", "prompt", "title", "null")}
             for value in HOSTILE:

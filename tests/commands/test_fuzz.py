@@ -19,10 +19,9 @@ import pytest
 from sqlshell.config.values import Config
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
-from sqlshell.launch.assembly import SharedParts
+from sqlshell.launch.connector import Connector
 from sqlshell.launch.destination import find_destination
-from sqlshell.launch.endpoint import open_endpoint
-from sqlshell.launch.environment import ConnectionInputs, Environment, build_connection
+from sqlshell.launch.services import open_endpoint
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
@@ -36,13 +35,14 @@ from sqlshell.shell.effects import Effect, Submit
 from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
+from sqlshell.shell.options import Options
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.front_end import ScriptFrontEnd
 from sqlshell.shell.scripts.position import Position
-from sqlshell.shell.session import Options, Session, SessionState
+from sqlshell.shell.session import Session, SessionState
 from sqlshell.shell.shell import Shell
 from sqlshell.shell.shell_view import ShellView
 
@@ -67,7 +67,7 @@ class Person(ScriptFrontEnd):
 class Room:
     """A shell on the embedded service; `bugs` are the texts that made it report one, with the reports."""
 
-    def __init__(self, shell: Shell, front_end: Person, environment: Environment, stream: io.StringIO) -> None:
+    def __init__(self, shell: Shell, front_end: Person, environment: Connector, stream: io.StringIO) -> None:
         self.shell = shell
         self.front_end = front_end
         self.environment = environment
@@ -89,28 +89,38 @@ class Room:
 async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bool) -> AsyncIterator[Room]:
     stream = io.StringIO()
     diagnostics = Diagnostics(stream)
-    given = ConnectionInputs(
-        Own(""), {}, Config(folder / "config.toml", {}), {"SQLSHELL_STATE_DIR": str(folder / "state")}
-    )
-    place = find_destination("", {}, {}, given.config, diagnostics.warn)
+    config = Config(folder / "config.toml", {})
+    place = find_destination("", {}, {}, config, diagnostics.warn)
     with contextlib.ExitStack() as services, (folder / "screen").open("w") as screen:
         streams = Streams(io.StringIO(), screen, stream)
         front_end = Person(diagnostics, NoProgress())
-        sharing = SharedParts(Options(timing=interactive), SecretFilter(), front_end, diagnostics, streams, interactive)
-        reached = open_endpoint(place, streams)
+        connector = Connector(
+            Own(""),
+            {},
+            config,
+            {"SQLSHELL_STATE_DIR": str(folder / "state")},
+            place.settings,
+            Options(timing=interactive),
+            SecretFilter(),
+            front_end,
+            diagnostics,
+            streams,
+            services,
+            interactive,
+        )
+        reached = open_endpoint(place)
         services.callback(reached.release)
-        state = SessionState.on(build_connection(place, reached, sharing, given), front_end.announce)
-        session = Session(state, sharing.options, interactive, sharing.secret_filter)
+        state = SessionState.on(connector.connection(place, reached), front_end.announce)
+        session = Session(state, connector.options, interactive, connector.secret_filter)
         sink = StreamSink(cast(BinaryIO, screen.buffer))
         outlet = ResultOutput(session, front_end, diagnostics, lambda endless, sideways: sink, streams.stdout, sink)
-        environment = Environment(given, place.settings, sharing, services)
         attachments = Attachments((), diagnostics)
         components = ShellComponents.of(
-            session, outlet, attachments, front_end, environment, diagnostics, Position(), streams
+            session, outlet, attachments, front_end, connector, diagnostics, Position(), streams
         )
         shell = Shell(components, lambda: commands)
         try:
-            yield Room(shell, front_end, environment, stream)
+            yield Room(shell, front_end, connector, stream)
         finally:
             outlet.abort()
             await shell.aclose()

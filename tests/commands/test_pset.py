@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.config.settings import DISPLAY
 from sqlshell.output.writers.formats import FORMATS
-from sqlshell.shell.commands.display import NAMES
 from tests.conftest import Program
 from tests.terminal.terminal import Terminal
 
@@ -107,7 +107,7 @@ SAID = {"timing on": "1 row (", "echo on": SQL.rstrip(";"), "maxwidth 5": "1 val
 
 
 def test_every_option_is_here() -> None:
-    assert {text.split()[0] for text in DIFFERENT} | {"format"} == {*NAMES, "tuples_only"}
+    assert {text.split()[0] for text in DIFFERENT} | {"format"} == {*DISPLAY, "tuples_only"}
     assert set(PLAIN) == {item.name for item in FORMATS if item.several != "refused"}
 
 

@@ -134,7 +134,7 @@ def test_what_cannot_be_opened(target: str, options: dict[str, Any], kind: type[
 def test_a_statement_that_takes_too_long_is_canceled(served: Served) -> None:
     session: dict[str, Any] = {"session_id": str(uuid.uuid4()), "token": served.token, "autocommit": True}
     with connect(served.url, wait=0.2, **session) as connection:
-        with pytest.raises(dbapi.OperationalError, match=r"still running after .*; it is being canceled"):
+        with pytest.raises(dbapi.OperationalError, match=r"has not ended after .*; it is being canceled"):
             connection.execute("select count(*) from range(100000) a, range(100000) b, range(100) c")
         # It runs when the earlier statement of its session has ended.
         with connect(served.url, **session) as other:

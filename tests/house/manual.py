@@ -12,9 +12,7 @@ from pathlib import Path
 
 from sqlshell.config import settings as config
 from sqlshell.config.settings import PREFIX, SETTINGS, Setting
-from sqlshell.config.values import Config, resolve
 from sqlshell.interface import sqlstate
-from sqlshell.launch.invocation import initial_options
 from sqlshell.launch.serve import SERVE, OptionSpec
 from sqlshell.service.engines.duckdb import traits as duckdb
 from sqlshell.service.engines.engine import Capabilities
@@ -94,39 +92,31 @@ def parts_of_help(text: str) -> tuple[str, str]:
     return said.strip(), default.rstrip("]")
 
 
-def default_of(setting: Setting, at_prompt: object, in_scripts: object) -> str:
+def default_of(setting: Setting) -> str:
     _, named = parts_of_help(setting.help)
     if named:
         return named
-
-    def shown(value: object) -> str:
-        return ("on" if value else "off") if isinstance(value, bool) else str(value)
-
-    value = setting.default
-    if value == "" and at_prompt is not None:
-        if at_prompt != in_scripts:
-            return f"{shown(at_prompt)} at the prompt, {shown(in_scripts)} in scripts"
-        value = at_prompt
-    return shown(value) if isinstance(value, bool) or value else ""
+    shown = setting.kind.shown
+    if setting.at_prompt is not None:
+        return f"{shown(setting.at_prompt)} at the prompt, {shown(setting.default)} in scripts"
+    return shown(setting.default) if isinstance(setting.default, bool) or setting.default else ""
 
 
 def settings_table() -> str:
     """A table for each group of settings: meaning, flag, environment variable, key and default."""
-    settings = resolve({}, {}, Config(Path("config.toml"), {}), "")
-    at_prompt, in_scripts = (initial_options(settings, "", prompt=prompt) for prompt in (True, False))
     parts = []
     for group in config.GROUPS:
         rows = [f"### {group}", "", "| key | flag | variable | default | what it sets |", "|---|---|---|---|---|"]
         for setting in SETTINGS:
             if setting.group == group:
-                first, second = (getattr(options, setting.name, None) for options in (at_prompt, in_scripts))
                 said, _ = parts_of_help(setting.help)
+                words = setting.kind.words if isinstance(setting.kind, config.Words) and ":" not in said else ()
                 cells = (
                     code(setting.name) if setting.profile else "",
                     ", ".join(map(code, setting.flags)),
                     code(setting.variable) if setting.environment else "",
-                    default_of(setting, first, second),
-                    said + (f" ({', '.join(setting.choices)})" if setting.choices and ":" not in said else ""),
+                    default_of(setting),
+                    said + (f" ({', '.join(words)})" if words else ""),
                 )
                 rows.append("| " + " | ".join(map(cell, cells)) + " |")
         parts.append("\n".join(rows))

@@ -18,18 +18,19 @@ import duckdb
 import pytest
 
 from sqlshell.client.http.decompress import MOST_BYTES, UNANNOUNCED_BYTES
-from sqlshell.config.settings import PREFIX, SETTINGS
+from sqlshell.config.peers import OPTIONS
+from sqlshell.config.settings import DISPLAY, PREFIX, SETTINGS
 from sqlshell.config.values import read_config, resolve
-from sqlshell.launch.cli import shell_command, subcommand
+from sqlshell.launch.commands import shell_command, subcommand
+from sqlshell.launch.options import SUBCOMMANDS
 from sqlshell.launch.serve import SERVE
-from sqlshell.launch.subcommands import SUBCOMMANDS
 from sqlshell.service.organizations.pools import Size
 from sqlshell.service.organizations.sessions import IDLE_SECONDS
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.commands.command import find
 from sqlshell.shell.interactive.look.themes import load, names
+from sqlshell.shell.options import Options
 from sqlshell.shell.records.journal import KEPT_DAYS
-from sqlshell.shell.session import PROMPT_MAXWIDTH, Options
 from tests.conftest import Served, clean_environment, serve, stop
 
 ROOT = Path(__file__).parents[2]
@@ -211,7 +212,8 @@ def options() -> set[str]:
     """Every flag of the program and of its subcommands."""
     every: list[click.Command] = [shell_command(), *(subcommand(name) for name in SUBCOMMANDS)]
     flags = {opt for command in every for item in command.params for opt in (*item.opts, *item.secondary_opts)}
-    return flags | {"--help", "-h"}
+    peers = {name for names in OPTIONS for name in names.split()}
+    return flags | peers | {"--help", "-h"}
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: str(path.name))
@@ -269,7 +271,7 @@ def test_numbers_in_documents_are_those_of_the_program() -> None:
     size = Size()
     assert f"`concurrency` ({size.concurrency}), `queue` ({size.queue})" in service
     assert f"at {Options().rowlimit:,} rows" in prompt
-    assert f"default is {PROMPT_MAXWIDTH} at the prompt" in results
+    assert f"default is {DISPLAY['maxwidth'].at_prompt} at the prompt" in results
     assert f"after {KEPT_DAYS} days" in client
 
 

@@ -9,9 +9,9 @@ PACKAGE = Path(__file__).parents[2] / "sqlshell"
 OWN = {
     "dbapi.arrow": "a scratch file",
     "dbapi.cursors": "a file that the program named",
-    "launch.cli": "the command line",
+    "launch.commands": "the command line",
     "launch.configure": "the path of the config",
-    "launch.environment": "the URL of a database that \\c names",
+    "launch.connector": "the URL of a database that \\c names",
     "launch.modes": "the files of --stats and --checkpoint",
     "launch.invocation": "stdin, and the person's rc.sql",
     "output.sinks.pager": "the pager of the settings",

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sqlshell.config.settings import SEPARATOR
 from sqlshell.output.writer import Summary, WriterOptions
-from sqlshell.output.writers.unaligned import UnalignedWriter, separator, shown_separator
+from sqlshell.output.writers.unaligned import UnalignedWriter
 from sqlshell.result import Batch, Column, Rows
 
 ROWS: Rows = [["1", "a|b"], [None, ""], ["3", "x\ny"]]
@@ -58,9 +59,9 @@ def test_a_statement_without_columns_gives_nothing() -> None:
     [("\\t", "\t"), ("\\n", "\n"), ("\\r", "\r"), ("\\0", "\0"), ("\\\\", "\\"), ("\\\\t", "\\t"), ("a|\\x", "a|\\x")],
 )
 def test_separators_as_users_write_them(written: str, meant: str) -> None:
-    assert separator(written) == meant
-    assert separator(shown_separator(meant)) == meant
-    assert shown_separator(meant) == written.replace("\\x", "\\\\x")
+    assert SEPARATOR.read(written, "x") == meant
+    assert SEPARATOR.read(SEPARATOR.shown(meant), "x") == meant
+    assert SEPARATOR.shown(meant) == written.replace("\\x", "\\\\x")
 
 
 def test_expanded_is_what_psql_writes() -> None:

@@ -32,7 +32,7 @@ from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt_typed_ahead
 from sqlshell.shell.interactive.look import highlight
 from sqlshell.shell.interactive.look.highlight import LineLexer
-from sqlshell.shell.session import Options
+from sqlshell.shell.options import Options
 from tests.shell.core.scripted import Core
 
 

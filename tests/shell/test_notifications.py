@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 
 import pytest
-from msgspec.structs import replace
 
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.loop import _notify, changes_catalog
-from sqlshell.shell.session import Options
+from sqlshell.shell.options import Options
 from tests.shell.sessions import session
 
 
@@ -19,7 +18,7 @@ class Screen(io.StringIO):
 
 
 def written(notify: float, elapsed: float | None, screen: io.StringIO) -> str:
-    told = session(options=replace(Options(), notify=notify))
+    told = session(options=Options(notify=notify))
     told.elapsed = elapsed
     _notify(told, Streams(io.StringIO(), screen, io.StringIO()))
     return screen.getvalue()

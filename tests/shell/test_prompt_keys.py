@@ -23,7 +23,7 @@ from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
-from sqlshell.shell.session import Options
+from sqlshell.shell.options import Options
 
 HISTORY = ["select 2 from u", "select 1 from t"]
 NAMED = {key.value: key for key in Keys} | {"enter": Keys.ControlM, "tab": Keys.ControlI, "alt-enter": Keys.F24}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import io
 from pathlib import Path
 
@@ -10,15 +11,16 @@ import pytest
 
 from sqlshell.config.values import Config
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.launch.assembly import SharedParts, service_of
+from sqlshell.launch.connector import Connector
 from sqlshell.launch.destination import find_destination
-from sqlshell.launch.endpoint import open_endpoint
+from sqlshell.launch.services import open_endpoint
+from sqlshell.origin import Own
 from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.options import Options
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.scripts.front_end import ScriptFrontEnd
-from sqlshell.shell.session import Options
 
 
 @pytest.mark.parametrize(
@@ -38,10 +40,23 @@ def test_retries_of_background_work_are_not_reported_at_the_prompt(
         diagnostics = Diagnostics(stream, verbose=verbose)
         streams = Streams(io.StringIO(), io.StringIO(), stream)
         prompt = ScriptFrontEnd(diagnostics, NoProgress())
-        shared = SharedParts(Options(), SecretFilter(), prompt, diagnostics, streams, interactive)
         config = Config(tmp_path / "config.toml", {})
         place = find_destination("http://127.0.0.1:9", {}, {}, config, diagnostics.warn)
-        service = service_of(place, open_endpoint(place, streams), shared, str)
+        connector = Connector(
+            Own(""),
+            {},
+            config,
+            {},
+            place.settings,
+            Options(),
+            SecretFilter(),
+            prompt,
+            diagnostics,
+            streams,
+            contextlib.ExitStack(),
+            interactive,
+        )
+        service = connector.service(open_endpoint(place), str)
 
         async def request() -> None:
             service.transport.say("retrying")

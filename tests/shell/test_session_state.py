@@ -11,15 +11,15 @@ from msgspec.structs import asdict
 from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface.models import ContextEcho
-from sqlshell.shell.session import Options, Running, Session, SessionState
+from sqlshell.shell.options import Options
+from sqlshell.shell.session import Running, Session, SessionState
 from tests.shell.sessions import connection, ignore
 from tests.shell.sessions import session as new_session
 
 
 def test_the_options_of_a_new_shell() -> None:
-    assert asdict(Options()) == {
+    assert vars(Options()) == {
         "format": "table",
-        "format_chosen": False,
         "expanded": "off",
         "wide": "scroll",
         "maxwidth": 0,
@@ -34,10 +34,10 @@ def test_the_options_of_a_new_shell() -> None:
         "recordsep": "\n",
         "csv_safe": False,
         "insert_table": "",
-        "timing": True,
-        "timing_chosen": False,
+        "timing": False,
+        "chosen": set(),
         "rowlimit": 10_000,
-        "pager": True,
+        "pager": "",
         "on_error": "stop",
         "echo": False,
         "quiet": False,
@@ -115,16 +115,16 @@ def test_the_share_that_is_done() -> None:
 def test_options_for_a_while() -> None:
     session = new_session()
     with pytest.raises(KeyboardInterrupt), session.options_for({"null": "-", "footer": False}):
-        assert (session.options.null, session.options.footer, session.options.format_chosen) == ("-", False, False)
+        assert (session.options.null, session.options.footer) == ("-", False)
         raise KeyboardInterrupt
-    assert asdict(session.options) == asdict(Options())
+    assert vars(session.options) == vars(Options())
     with session.options_for({"format": "csv"}):
-        assert (session.options.format, session.options.format_chosen) == ("csv", True)
-    assert asdict(session.options) == asdict(Options())
-    session.options.format_chosen = True
+        assert (session.options.format, session.options.chosen) == ("csv", {"format"})
+    assert vars(session.options) == vars(Options())
+    session.options.choose({"format": "csv"})
     with session.options_for({"null": "-"}):
-        assert session.options.format_chosen
-    assert session.options.format_chosen
+        assert session.options.chosen == {"format", "null"}
+    assert session.options.chosen == {"format"}
 
 
 def test_a_session_is_busy_with_a_statement_or_a_command() -> None:

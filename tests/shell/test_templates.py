@@ -10,8 +10,9 @@ import pytest
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.interactive.look.context_line import Shown, context_line, short
-from sqlshell.shell.interactive.look.templates import MOST_READ, NAMES, checked, checked_color, filled, fragments
+from sqlshell.shell.interactive.look.templates import MOST_READ, filled, fragments
 from sqlshell.shell.interactive.look.toolbar import Typing, toolbar_text
+from sqlshell.shell.options import FIELDS, checked
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.analysis.secrets import redacted
@@ -100,7 +101,7 @@ def test_the_toolbar_may_be_a_template(shown: Session) -> None:
     assert toolbar_text(shown, 5, Typing.NOTHING) == [("", " "), ("bold", "d"), ("", " here")]
 
 
-@pytest.mark.parametrize("name", [*NAMES, "bold", "/", "#ff8800", "bg:#003355 italic"])
+@pytest.mark.parametrize("name", [*FIELDS, "bold", "/", "#ff8800", "bg:#003355 italic"])
 def test_a_template_may_have_fields_and_styles(name: str) -> None:
     assert checked("prompt", f"{{{name}}} ") == f"{{{name}}} "
 
@@ -114,9 +115,9 @@ def test_what_is_neither_is_refused(name: str) -> None:
 
 
 def test_the_color_of_a_prompt() -> None:
-    assert checked_color("#ff5f5f bold") == "#ff5f5f bold"
+    assert checked("prompt_color", "#ff5f5f bold") == "#ff5f5f bold"
     with pytest.raises(UsageError, match="prompt_color: 'reddish' is not a valid color"):
-        checked_color("reddish")
+        checked("prompt_color", "reddish")
 
 
 def line(most: int = 200, **parts: Any) -> str:

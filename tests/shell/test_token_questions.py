@@ -18,8 +18,9 @@ from sqlshell.runtime.streams import Streams
 from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.metadata.service_queries import fetch_rows
+from sqlshell.shell.options import Options
 from sqlshell.shell.running.submission import submission_of
-from sqlshell.shell.session import Options, Running
+from sqlshell.shell.session import Running
 from sqlshell.sql.analysis.lexed import lexed
 from tests.shell.core.scripted import ScriptedClient
 from tests.shell.sessions import session

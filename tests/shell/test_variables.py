@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from sqlshell.config.settings import VARIABLES
 from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.origin import Own, own_text, service_text
-from sqlshell.shell.scripts.variables import CONTROL, OPTION_VALUES, Variables, switch
+from sqlshell.shell.scripts.variables import CONTROL, Variables, switch
 from sqlshell.shell.session import Session
 from tests.shell.sessions import session as new_session
 
@@ -79,13 +80,13 @@ def test_options_are_chosen_by_their_variables(session: Session) -> None:
     for value in ("ECHO", "VERBOSITY"):
         with pytest.raises(UsageError, match=f"{value}: invalid value 'x'") as raised:
             variables.set(Own(value), own_text(Own("x")))
-        assert raised.value.hint == f"expected one of {', '.join(OPTION_VALUES[value])}"
+        assert raised.value.hint == f"expected one of {', '.join(VARIABLES[value][1])}"
 
 
 def test_an_option_that_is_unset_is_that_of_psql(session: Session) -> None:
     variables, options = Variables(session), session.options
     given = {"ON_ERROR_STOP": "on", "ECHO": "ALL", "QUIET": "on", "VERBOSITY": "terse", "SINGLELINE": "on"}
-    assert given.keys() == OPTION_VALUES.keys()
+    assert given.keys() == VARIABLES.keys()
     for name, value in given.items():
         variables.set(Own(name), own_text(Own(value)))
     assert (options.on_error, options.echo, options.quiet) == ("stop", True, True)

@@ -324,7 +324,7 @@ class StatementsClient(Struct):
                     elapsed = time.monotonic() - began
                     if self.wait_limit is not None and elapsed >= self.wait_limit:
                         raise WaitTimeout(
-                            f"the statement is still running after {elapsed:.1f} s",
+                            f"the statement has not ended after {elapsed:.1f} s",
                             where=Where(sqlstate.RUNNING, step.statement_id),
                         )
                     await asyncio.sleep(poll_wait(elapsed))

@@ -2,27 +2,11 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Sequence
 
 from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
 from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.result import Batch, Column
-
-_ESCAPES = {"\\t": "\t", "\\n": "\n", "\\r": "\r", "\\0": "\0", "\\\\": "\\"}
-_ESCAPE = re.compile(r"\\[tnr0\\]")
-
-
-def separator(text: str) -> str:
-    """A separator as a user writes it: `\\t`, `\\n`, `\\r`, `\\0` and `\\\\` stand for those characters."""
-    return _ESCAPE.sub(lambda match: _ESCAPES[match[0]], text)
-
-
-def shown_separator(text: str) -> str:
-    """A separator as a user writes it."""
-    for escape, char in reversed(_ESCAPES.items()):
-        text = text.replace(char, escape)
-    return text
 
 
 class UnalignedWriter(Unbuffered):

@@ -37,9 +37,9 @@ class SessionActions:
 
     def set_options(self, values: Mapping[str, object]) -> None:
         options = self._components.session.options
-        options.timing_chosen = options.timing_chosen or "timing" in values
-        for name, value in values.items():
-            setattr(options, name, value)
+        vars(options).update(values)
+        # The extension of a file comes before \\format.
+        options.chosen |= values.keys() - {"format"}
 
     def set_context(self, effect: SetContext) -> None:
         state, context = self._components.session.state, effect.context

@@ -8,13 +8,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from sqlshell.client.resources import TYPES
+from sqlshell.config.settings import BY_NAME, DISPLAY, VARIABLES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.runtime.paths import expanded
 from sqlshell.shell.commands.command import OPTIONS, quoted_word
 from sqlshell.shell.records.saved_queries import SavedQueries
-from sqlshell.shell.scripts.variables import OPTION_VALUES
-from sqlshell.shell.session import Options
 from sqlshell.shell.shell_view import CommandInfo, ShellView
 from sqlshell.sql.completion.catalog import Names, is_near, shown_name
 from sqlshell.sql.completion.suggestions import Suggestion
@@ -135,18 +134,15 @@ def _targets(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str
 
 
 def _options(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    from sqlshell.shell.commands.display import NAMES, shown
+    from sqlshell.shell.commands.display import shown
 
-    return [(name, shown(getattr(shell.session.options, name))) for name in NAMES]
+    options = shell.session.options
+    return [(name, shown(setting, getattr(options, name))) for name, setting in DISPLAY.items()]
 
 
 def _values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     """The values that an option accepts."""
-    from sqlshell.shell.commands.display import WORDS
-
     name = before[0].replace("-", "_") if before else ""
-    if name in WORDS:
-        return [(word, "") for word in WORDS[name]]
     match name:
         case "format":
             return _formats(shell, before)
@@ -156,8 +152,8 @@ def _values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]
             from sqlshell.output.writers.styles import AUTO, style_names
 
             return [(style, "") for style in (AUTO, *style_names())]
-    switch = isinstance(getattr(Options(), name, None), bool) or name == "tuples_only"
-    return [("on", ""), ("off", "")] if switch else []
+    words = BY_NAME[name].kind.words if name in DISPLAY or name == "tuples_only" else ()
+    return [(word, "") for word in words]
 
 
 def _formats(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -172,7 +168,7 @@ def _themes(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]
 
 
 def _variables(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [*_set(shell, before), *((name, "") for name in OPTION_VALUES if name not in shell.variables)]
+    return [*_set(shell, before), *((name, "") for name in VARIABLES if name not in shell.variables)]
 
 
 def _set(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
@@ -180,7 +176,7 @@ def _set(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
 
 
 def _variable_values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
-    return [(word, "") for word in OPTION_VALUES.get(before[0], ()) if len(before) == 1]
+    return [(word, "") for word in VARIABLES.get(before[0], ("", ()))[1] if len(before) == 1]
 
 
 def _parts(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:

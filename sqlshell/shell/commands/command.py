@@ -18,9 +18,9 @@ from typing import Final, Literal, TypeVar
 
 from msgspec import Struct
 
+from sqlshell.config.peers import command_remedy
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, own_text
-from sqlshell.shell.commands.psql_commands import remedy
 from sqlshell.shell.effects import Effect
 from sqlshell.shell.shell_view import CommandInfo, ShellView
 from sqlshell.spelling import did_you_mean
@@ -169,7 +169,7 @@ def find(commands: Mapping[str, Known], name: str) -> Known:
         return commands[name]
     if _COMBINED.fullmatch(name) and len(set(name)) == len(name):
         return commands["dt"]
-    if there := remedy(name):
+    if there := command_remedy(name):
         raise UsageError(f"unknown command {_shown(name)}", there)
     # Names of other shells, such as .tables and !tables, are suggested to those who type one.
     alike = [known for known in commands if _shown(known)[0] == _shown(name)[0]]

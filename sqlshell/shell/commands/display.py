@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from sqlshell.config.peers import NO_EFFECT
+from sqlshell.config.settings import DISPLAY, NO_PAGER, SEPARATOR, Setting
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import FORMATS, format_named
-from sqlshell.output.writers.unaligned import separator, shown_separator
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.effects import Chain, Effect, SetOptions, ShowMessage
-from sqlshell.shell.interactive.look.templates import checked, checked_color
-from sqlshell.shell.scripts.variables import OPTION_VALUES
-from sqlshell.shell.session import Options
+from sqlshell.shell.options import checked, display_option
 from sqlshell.shell.shell_view import ShellView
-from sqlshell.spelling import did_you_mean
-
-SWITCH = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
 
 
 def _set(text: str, **values: object) -> Chain:
@@ -59,8 +56,8 @@ async def alignment(shell: ShellView, args: Args) -> Chain:
 @command("f", "[TEXT]", changes="shell")
 async def field_separator(shell: ShellView, args: Args) -> Effect:
     """Show or set the field separator of the unaligned format: \\f ',' or \\f '\\t'"""
-    given = separator(args[0]) if args else shell.session.options.fieldsep
-    message = f"Field separator is {shown(given)}."
+    given = SEPARATOR.read(args[0], "\\f") if args else shell.session.options.fieldsep
+    message = f"Field separator is {SEPARATOR.shown(given)}."
     return _set(message, fieldsep=given) if args else ShowMessage(message)
 
 
@@ -71,7 +68,7 @@ async def timing(shell: ShellView, args: Args) -> Chain:
     At the prompt it is on by default, and the first \\timing without an argument keeps it on, unless a setting has
     turned it on or off."""
     options = shell.session.options
-    chosen = SWITCH[args[0]] if args else not (options.timing and options.timing_chosen)
+    chosen = args[0] == "on" if args else not (options.timing and "timing" in options.chosen)
     return _set(f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
 
 
@@ -94,9 +91,9 @@ async def rows_only(shell: ShellView, args: Args) -> Chain:
 
     The argument of duckdb's .headers is the opposite."""
     if not args.name.startswith("."):
-        header = not (SWITCH[args[0]] if args else shell.session.options.header)
+        header = not (args[0] == "on" if args else shell.session.options.header)
         return _set(f"Tuples only is {'off' if header else 'on'}.", header=header)
-    header = SWITCH[args[0]] if args else not shell.session.options.header
+    header = args[0] == "on" if args else not shell.session.options.header
     return _set(f"Column names are {'on' if header else 'off'}.", header=header)
 
 
@@ -109,27 +106,24 @@ async def pset(shell: ShellView, args: Args) -> Effect:
     """
     options = shell.session.options
     if not args:
-        names = max(map(len, NAMES))
-        texts = {name: shown(getattr(options, name)) for name in NAMES}
-        values = max(map(len, texts.values()))
-        return ShowMessage(
-            "\n".join(
-                f"  {name.ljust(names)}  {texts[name].ljust(values)}  {_allowed(shell, name)}".rstrip()
-                for name in NAMES
-            )
-        )
-    if args[0].lower() in _PSQL_ONLY:
-        return ShowMessage(f"psql's {args[0].lower()} has no effect: {_PSQL_ONLY[args[0].lower()]}.")
-    name, inverted = _option(args[0])
+        texts = {name: shown(setting, getattr(options, name)) for name, setting in DISPLAY.items()}
+        names, values = (max(map(len, words)) for words in (texts, texts.values()))
+        lines = (f"  {name.ljust(names)}  {text.ljust(values)}  {_allowed(name)}" for name, text in texts.items())
+        return ShowMessage("\n".join(map(str.rstrip, lines)))
+    if (without_effect := NO_EFFECT.get(args[0].lower())) is not None:
+        return ShowMessage(f"psql's {args[0].lower()} has no effect: {without_effect}.")
+    setting, inverted = display_option(args[0])
+    name = setting.name
     value = before = getattr(options, name)
     if len(args) > 1:
-        value = _read(shell, name, args[1])
-        value = not value if inverted else value
+        value = _read(shell, setting, args[1], inverted=inverted)
     elif name == "expanded":
         value = _toggled(shell)
+    elif name == "pager":
+        value = "" if value == NO_PAGER else NO_PAGER
     elif isinstance(value, bool):
         value = not value
-    text = shown(not value if inverted else value) if value is not None else "the default of the format"
+    text = shown(setting, not value if inverted else value) if value is not None else "the default of the format"
     message = f"Option {'tuples_only' if inverted else name} is {text}."
     return _set(message, **{name: value}) if len(args) > 1 or value != before else ShowMessage(message)
 
@@ -145,137 +139,31 @@ def options_in(shell: ShellView, words: Sequence[str]) -> Mapping[str, object]:
     options: dict[str, object] = {}
     for word in words:
         given, equals, text = word.partition("=")
-        name, inverted = _option(given)
+        setting, inverted = display_option(given)
         if not equals:
             raise UsageError(f"option {given} requires a value", f"write it as ({given}=VALUE)")
-        value = _read(shell, name, text)
-        options[name] = not value if inverted else value
+        options[setting.name] = _read(shell, setting, text, inverted=inverted)
     return options
 
 
-_PSQL_NAMES = {
-    "columns": "maxwidth",
-    "x": "expanded",
-}
+def _read(shell: ShellView, setting: Setting, text: str, *, inverted: bool) -> Any:
+    value = checked(setting.name, setting.kind.read(text, f"\\pset {setting.name}"))
+    if setting.name == "theme" and value not in shell.environment.themes():
+        raise UsageError(f"unknown theme {value!r}", f"themes: {', '.join(shell.environment.themes())}")
+    return not value if inverted else value
 
 
-_PSQL_ONLY = dict.fromkeys(
-    ("border", "linestyle", "unicode_border_linestyle", "unicode_column_linestyle", "unicode_header_linestyle"),
-    "\\pset table_style selects the frame of tables",
-) | {
-    "pager_min_lines": "the pager opens for output that is taller than the screen",
-    "tableattr": "HTML tables have no attributes",
-    "csv_fieldsep": "\\format tsv separates by tabs, \\pset fieldsep sets the separator of the unaligned format",
-    "fieldsep_zero": "\\pset fieldsep sets the separator",
-    "recordsep_zero": "\\pset recordsep sets the separator",
-    "xheader_width": "the header of a record is as wide as its values",
-}
-"""Options of psql without a counterpart, and their replacements."""
-
-
-def _option(given: str) -> tuple[str, bool]:
-    """The name of an option, and whether the value is inverted (tuples_only). Raises UsageError."""
-    wanted = given.lower().replace("-", "_")
-    if wanted in {"tuples_only", "t"}:
-        return "header", True
-    name = _PSQL_NAMES.get(wanted, wanted)
-    if name not in NAMES:
-        raise UsageError(f"unknown option {given!r}", did_you_mean(name, NAMES, "\\pset lists the options"))
-    return name, False
-
-
-NAMES = tuple(name for name in Options.__struct_fields__ if name not in {"format_chosen", "timing_chosen"})
-WORDS = {
-    "expanded": ("off", "on", "auto"),
-    "wide": ("scroll", "fold"),
-    "on_error": ("stop", "continue"),
-    "verbosity": OPTION_VALUES["VERBOSITY"],
-}
-"""The options whose value is one of a few words."""
-NUMBERS = {
-    "rowlimit": "rows of a SELECT at the prompt, except on a remote service; 0 = no limit",
-    "maxwidth": "width of a value in characters, 0 = no limit",
-    "explore": "columns from which a result opens in the explorer, 0 = never",
-    "max_rows": "rows of an unbounded result, 0 = no limit",
-    "stream_for": "seconds of an unbounded result, 0 = no limit",
-    "notify": "seconds, 0 = never",
-    "prompt_lines": "1, or 2 for the context above the statement",
-}
-
-
-def _allowed(shell: ShellView, name: str) -> str:
+def _allowed(name: str) -> str:
     """A description of the values that an option accepts."""
-    old = getattr(Options(), name)
-    if name in WORDS:
-        return ", ".join(WORDS[name])
-    match name:
-        case "format":
-            return ", ".join(item.name for item in FORMATS)
-        case "table_style":
-            return in_locale("auto, psql, simple, grid, rounded_outline, …")
-        case "theme":
-            return "a theme; \\theme lists them"
-        case "null" | "fieldsep" | "recordsep":
-            return "any text"
-        case "prompt_color":
-            return "a color, such as #ff5f5f"
-        case "insert_table":
-            return "the name of a table, written as in SQL"
-        case "prompt" | "rprompt" | "toolbar" | "title":
-            return 'a template, such as "{database}> "'
-    return "on, off" if isinstance(old, bool) else NUMBERS.get(name, "a number")
+    if name == "format":
+        return ", ".join(item.name for item in FORMATS)
+    setting = DISPLAY[name]
+    return ", ".join(setting.kind.words) or in_locale(setting.help.partition(" [default: ")[0])
 
 
-def _read(shell: ShellView, name: str, text: str) -> object:
-    old = getattr(Options(), name)
-    if name == "expanded" and text.lower() in SWITCH:
-        return "on" if SWITCH[text.lower()] else "off"
-    if name in WORDS:
-        if text.lower() not in WORDS[name]:
-            raise UsageError(f"\\pset {name}: invalid value {text!r}", f"expected one of {', '.join(WORDS[name])}")
-        return text.lower()
-    if isinstance(old, bool):
-        if text.lower() not in SWITCH:
-            raise UsageError(f"\\pset {name}: invalid value {text!r}", "expected on or off")
-        return SWITCH[text.lower()]
-    if isinstance(old, int):
-        if not (text.isascii() and text.isdecimal()):
-            raise UsageError(f"\\pset {name}: invalid value {text!r}", f"expected a number ({NUMBERS[name]})")
-        return int(text)
-    if isinstance(old, float):
-        from sqlshell.config.values import seconds_of
-
-        seconds = seconds_of(text)
-        if seconds is None:
-            raise UsageError(
-                f"\\pset {name}: invalid value {text!r}", f"expected a duration ({NUMBERS[name]}), such as 30s or 5m"
-            )
-        return seconds
-    match name:
-        case "format":
-            return format_named(text).name
-        case "table_style":
-            from sqlshell.output.writers.styles import table_style
-
-            table_style(text)
-        case "theme" if text not in shell.environment.themes():
-            raise UsageError(f"unknown theme {text!r}", f"themes: {', '.join(shell.environment.themes())}")
-        case "prompt" | "rprompt" | "toolbar" | "title":
-            return checked(name, text)
-        case "prompt_color":
-            return checked_color(text)
-        case "fieldsep" | "recordsep":
-            return separator(text)
-    return text
-
-
-def shown(value: object) -> str:
-    """The value of an option as \\pset prints it."""
-    if isinstance(value, bool):
-        return "on" if value else "off"
-    if isinstance(value, float):
-        return f"{value:g}s" if value else "0"
-    return "(default of the format)" if value is None else shown_separator(str(value))
+def shown(setting: Setting, value: Any) -> str:
+    """Return the value of an option for people."""
+    return "(default of the format)" if value is None else setting.kind.shown(value)
 
 
 COMMANDS = (expanded, choose_format, alignment, field_separator, timing, theme, rows_only, pset)

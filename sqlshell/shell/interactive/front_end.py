@@ -40,7 +40,8 @@ from sqlshell.shell.interactive.look.themes import DEFAULT, load
 from sqlshell.shell.interactive.look.window_title import WindowTitle
 from sqlshell.shell.interactive.terminal import Unechoed
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
-from sqlshell.shell.session import Options, Running, Session
+from sqlshell.shell.options import Options
+from sqlshell.shell.session import Running, Session
 from sqlshell.sql.completion.catalog import Catalog
 
 if TYPE_CHECKING:

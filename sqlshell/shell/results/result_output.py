@@ -42,7 +42,8 @@ from sqlshell.output.writers.styles import AUTO
 from sqlshell.result import Batch, Column, Result, Rows
 from sqlshell.runtime.streams import forces_colors, shows_unicode
 from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.session import Options, Running, Session
+from sqlshell.shell.options import Options
+from sqlshell.shell.session import Running, Session
 
 if TYPE_CHECKING:
     from sqlshell.output.copy_format import CopyFormat
@@ -221,7 +222,7 @@ class ResultOutput:
         form = format_for_path(output)
         options = self._session.options
         ending = Path(uncompressed(output)).suffix
-        if form is None and ending and not options.format_chosen and options.format == Options().format:
+        if form is None and ending and "format" not in options.chosen and options.format == Options().format:
             raise UsageError(
                 f"{output}: unknown file extension {ending}",
                 f"extensions: {' '.join(EXTENSIONS)}; for other names set the format with --format or \\format",
@@ -631,7 +632,7 @@ class ResultOutput:
     def _format(self, expanded: bool, by_extension: Format | None) -> Format:
         options = self._session.options
         chosen = format_named(options.format)
-        if by_extension is not None and not options.format_chosen:
+        if by_extension is not None and "format" not in options.chosen:
             chosen = by_extension
         if (expanded or options.expanded == "on") and chosen.name == "table":
             chosen = format_named("vertical")

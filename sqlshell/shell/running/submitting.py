@@ -286,7 +286,7 @@ class Submitter:
 
         if connection.offline is None and await connection.service.engine_copies_data():
             form = copied_data()
-        elif copy.wrong is None and (copy.options or not self._session.options.format_chosen):
+        elif copy.wrong is None and (copy.options or "format" not in self._session.options.chosen):
             statement, form = Lexed(statement.whole.part(0, copy.end)), copy_format(copy)
         if form is None:
             return statement, request

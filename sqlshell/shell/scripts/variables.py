@@ -3,39 +3,27 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Final
+from collections.abc import Iterable, Iterator, Mapping
 
+from sqlshell.config.peers import variable_remedy
+from sqlshell.config.settings import VARIABLES, on_or_off
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own, Text, own_text, service_text
 from sqlshell.shell.scripts.connection_variables import ConnectionVariables, refers_to_connection
-from sqlshell.shell.scripts.psql_settings import remedy
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed
 
-SWITCHES = {"on": True, "true": True, "1": True, "yes": True, "off": False, "false": False, "0": False, "no": False}
 LAST_ERROR = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE")
 RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", *LAST_ERROR})
 """Variables that each statement sets."""
-_ON_OFF: Final = ("on", "off")
-OPTION_VALUES: Final = {
-    "ON_ERROR_STOP": _ON_OFF,
-    "ECHO": ("none", "queries", "all", "errors"),
-    "QUIET": _ON_OFF,
-    "VERBOSITY": ("default", "terse", "verbose", "sqlstate"),
-    "SINGLELINE": _ON_OFF,
-}
-"""Variables that are options of the shell, with their possible values."""
-UNSET: Final = {"ECHO": "none", "VERBOSITY": "default"}
-"""What an option becomes by `\\unset`, as in psql; any other is off."""
-CONTROL = frozenset({*OPTION_VALUES, *RESERVED, "SHELL_ERROR", "SHELL_EXIT_CODE"})
+CONTROL = frozenset({*VARIABLES, *RESERVED, "SHELL_ERROR", "SHELL_EXIT_CODE"})
 """Names that a service's column cannot set, because they belong to the shell and control scripts."""
 _STATE = re.compile(r"[0-9A-Z]{5}")
 
 
 class Variables(Mapping[str, Text]):
-    """Names and values with their origin; those of OPTION_VALUES are options of the shell, as in psql. Those of the
+    """Names and values with their origin; those of VARIABLES are options of the shell, as in psql. Those of the
     connection have its values unless they are set here.
     """
 
@@ -65,7 +53,7 @@ class Variables(Mapping[str, Text]):
     def set(self, name: Own, value: Text) -> None:
         """Set a variable. Raises UsageError for an invalid name or value."""
         check_name(name)
-        if name in OPTION_VALUES:
+        if name in VARIABLES:
             self._choose(name, value.own(f"the value of {name}"))
         _check_autocommit(name, value.text)
         if name == "ON_ERROR_ROLLBACK" and (value.text or "on").lower() != "off":
@@ -81,7 +69,9 @@ class Variables(Mapping[str, Text]):
         """The warning that a variable of psql which has been set has no effect; "" after the first time, and for all
         other variables.
         """
-        instead = remedy(name, self._values[name].text) if name in self._values and name not in self._warned else ""
+        instead = (
+            variable_remedy(name, self._values[name].text) if name in self._values and name not in self._warned else ""
+        )
         if not instead or (name == "SINGLELINE" and self._session.interactive):
             return ""
         self._warned.add(name)
@@ -103,8 +93,9 @@ class Variables(Mapping[str, Text]):
 
     def unset(self, name: Own) -> None:
         """Unset a variable; an option of the shell is reset. Raises UsageError for AUTOCOMMIT, which would be off."""
-        if name in OPTION_VALUES:
-            self._choose(name, Own(UNSET.get(name, "off")))
+        if name in VARIABLES:
+            words = VARIABLES[name][1]
+            self._choose(name, Own("off" if "off" in words else next(iter(words))))
         _check_autocommit(name, "off")
         self._of_connection.leave(name)
         self._values.pop(name, None)
@@ -146,18 +137,15 @@ class Variables(Mapping[str, Text]):
             self._values["LAST_ERROR_SQLSTATE"] = state
 
     def _choose(self, name: str, value: Own) -> None:
-        options = self._session.options
-        match name:
-            case "ON_ERROR_STOP":
-                options.on_error = "stop" if switch(value or "on", name) else "continue"
-            case "QUIET":
-                options.quiet = switch(value or "on", name)
-            case "ECHO":
-                options.echo = _one_of(OPTION_VALUES[name], value, name) in {"queries", "all"}
-            case "VERBOSITY":
-                options.verbosity = _one_of(OPTION_VALUES[name], value, name)
-            case "SINGLELINE":
-                options.multiline = not switch(value or "on", name)
+        """Set the option that is a variable of psql."""
+        option, words = VARIABLES[name]
+        if "on" in words:
+            word = "on" if switch(value or "on", name) else "off"
+        else:
+            word = value.lower()
+        if word not in words:
+            raise UsageError(f"{name}: invalid value {value!r}", f"expected one of {', '.join(words)}")
+        self._session.options.choose({option: words[word]})
 
 
 def _check_autocommit(name: str, value: str) -> None:
@@ -182,12 +170,6 @@ def check_received(names: Iterable[str]) -> None:
             )
 
 
-def _one_of(values: Sequence[str], given: str, name: str) -> str:
-    if given.lower() not in values:
-        raise UsageError(f"{name}: invalid value {given!r}", f"expected one of {', '.join(values)}")
-    return given.lower()
-
-
 def check_name(name: str) -> None:
     """Raises UsageError unless it is the name of a variable, or the beginning of one."""
     if not name or not all(char.isalnum() or char == "_" for char in name):
@@ -196,8 +178,7 @@ def check_name(name: str) -> None:
 
 def switch(text: str, name: str) -> bool:
     """Parse on or off in psql's spellings and abbreviations. Raises UsageError."""
-    word = text.strip().lower()
-    for known, value in SWITCHES.items():
-        if word == known or (word and known.startswith(word) and word not in {"o"}):
-            return value
-    raise UsageError(f"{name}: invalid value {text!r}; expected true or false (on, off, 1, 0)")
+    value = on_or_off(text)
+    if value is None:
+        raise UsageError(f"{name}: invalid value {text!r}; expected true or false (on, off, 1, 0)")
+    return value

@@ -22,13 +22,14 @@ from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.options import Options
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.scripts.front_end import ScriptFrontEnd
 from sqlshell.shell.scripts.modes import ScriptModes
 from sqlshell.shell.scripts.position import Position
-from sqlshell.shell.session import Options, Session, SessionState
+from sqlshell.shell.session import Session, SessionState
 from sqlshell.shell.shell import Shell
 from sqlshell.sql.analysis.lexed import Sql
 from tests.shell.sessions import connection
@@ -242,7 +243,8 @@ class Core:
         self.environment = ScriptedEnvironment()
         self.journal = WatchedJournal(self.events)
         given = connection(self.client, context, journal=self.journal, label="first", own_session="s1")
-        options = Options(format="csv", format_chosen=True, timing=False)
+        options = Options()
+        options.choose({"format": "csv"})
         self.session = Session(SessionState.on(given, self.front_end.announce), options, interactive)
         stdout, sink = io.TextIOWrapper(self.screen, write_through=True), StreamSink(self.screen)
         self.outlet = ResultOutput(self.session, self.front_end, diagnostics, lambda *_: sink, stdout, sink)

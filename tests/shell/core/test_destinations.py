@@ -24,7 +24,8 @@ RECORD = "-[ RECORD 1 ]+----------\na | 1\n"
 
 
 def as_tables(core: Core) -> None:
-    core.session.options.format, core.session.options.format_chosen = "table", False
+    core.session.options.format = "table"
+    core.session.options.chosen.clear()
 
 
 def run(script: str, client: ScriptedClient | None = None, *, chosen: bool = False, stop: bool = False) -> Core:

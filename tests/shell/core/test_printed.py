@@ -28,39 +28,41 @@ def _utf8(monkeypatch: pytest.MonkeyPatch) -> None:
 insert, xlsx, parquet, arrow, arrows
   expanded       off                      off, on, auto
   wide           scroll                   scroll, fold
-  maxwidth       0                        width of a value in characters, 0 = no limit
+  maxwidth       0                        maximum width of a value in characters, 0 = no limit
   numericlocale  off                      on, off
-  table_style    auto                     auto, psql, simple, grid, rounded_outline, …
+  table_style    auto                     style of the table format: auto, psql, simple, rounded_outline, …
   types          on                       on, off
-  explore        100                      columns from which a result opens in the explorer, 0 = never
-  null           (default of the format)  any text
+  explore        100                      minimum number of columns with which a result opens in the explorer \
+at the prompt, 0 = never
+  null           (default of the format)  text that represents NULL
   header         on                       on, off
   footer         on                       on, off
-  fieldsep       |                        any text
-  recordsep      \\n                       any text
+  fieldsep       |                        field separator of the unaligned format; \\t is a tab, \\0 a zero byte
+  recordsep      \\n                       record separator of the unaligned format
   csv_safe       off                      on, off
-  insert_table                            the name of a table, written as in SQL
+  insert_table                            table name in the INSERT statements of the insert format
   timing         off                      on, off
-  rowlimit       10000                    rows of a SELECT at the prompt, except on a remote service; 0 = no limit
-  pager          on                       on, off
+  rowlimit       10000                    maximum rows of a SELECT at the prompt, except on a remote service; \
+0 = no limit
+  pager          on                       pager for large results, or off
   on_error       continue                 stop, continue
   echo           off                      on, off
   quiet          off                      on, off
   verbosity      default                  default, terse, verbose, sqlstate
-  theme          default                  a theme; \\theme lists them
+  theme          default                  theme of the interactive shell
   completion     on                       on, off
   multiline      on                       on, off
   vi             off                      on, off
-  max_rows       0                        rows of an unbounded result, 0 = no limit
-  stream_for     0                        seconds of an unbounded result, 0 = no limit
+  max_rows       0                        stop an unbounded result after N rows
+  stream_for     0                        stop an unbounded result after this time
   allow_gaps     off                      on, off
-  prompt_color                            a color, such as #ff5f5f
-  prompt                                  a template, such as "{database}> "
-  rprompt                                 a template, such as "{database}> "
-  toolbar                                 a template, such as "{database}> "
-  prompt_lines   1                        1, or 2 for the context above the statement
-  title                                   a template, such as "{database}> "
-  notify         0                        seconds, 0 = never
+  prompt_color                            color of the prompt in this profile
+  prompt                                  prompt template, such as "{database}.{schema}> "
+  rprompt                                 template at the right edge of the prompt line, such as "{elapsed}"
+  toolbar                                 template of the bottom line, such as "{target} {role} {jobs}"
+  prompt_lines   1                        lines of the prompt: 1, or 2 to show the context above the statement
+  title                                   template of the window title, such as "{target}", or off
+  notify         0                        ring the bell after a statement that took at least this long
 """,
             id="pset",
         ),
@@ -170,11 +172,11 @@ help: themes: default
 Option rowlimit is 5.
 Option rowlimit is 5.
 error: \\pset rowlimit: invalid value 'x'
-help: expected a number (rows of a SELECT at the prompt, except on a remote service; 0 = no limit)
+help: expected an integer, 0 or greater
 error: \\pset rowlimit: invalid value '-1'
-help: expected a number (rows of a SELECT at the prompt, except on a remote service; 0 = no limit)
+help: expected an integer, 0 or greater
 error: \\pset rowlimit: invalid value '²'
-help: expected a number (rows of a SELECT at the prompt, except on a remote service; 0 = no limit)
+help: expected an integer, 0 or greater
 """,
             id="pset 2",
         ),
@@ -188,8 +190,8 @@ help: expected a number (rows of a SELECT at the prompt, except on a remote serv
             """\
 Option stream_for is 3600s.
 Option stream_for is 0.
-error: \\pset notify: invalid value 'soon'
-help: expected a duration (seconds, 0 = never), such as 30s or 5m
+error: \\pset notify: 'soon' is not a duration
+help: write it as 30, 1.5s, 5m or 1h30m
 """,
             id="pset 3",
         ),
@@ -356,7 +358,7 @@ error: option expanded requires a value
 help: write it as (expanded=VALUE)
 warning: the unfinished statement before \\g was discarded
 error: \\pset rowlimit: invalid value 'x'
-help: expected a number (rows of a SELECT at the prompt, except on a remote service; 0 = no limit)
+help: expected an integer, 0 or greater
 warning: the unfinished statement before \\g was discarded
 """,
             id="g",

@@ -66,17 +66,15 @@ COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
         ("\\x nope", "\\x: invalid argument 'nope'; expected on, off or auto\nusage: \\x [on|off|auto]"),
         (
             "\\pset maxwidth x",
-            "\\pset maxwidth: invalid value 'x'\n"
-            "help: expected a number (width of a value in characters, 0 = no limit)",
+            "\\pset maxwidth: invalid value 'x'\nhelp: expected an integer, 0 or greater",
         ),
         (
             "\\pset maxwidth -1",
-            "\\pset maxwidth: invalid value '-1'\n"
-            "help: expected a number (width of a value in characters, 0 = no limit)",
+            "\\pset maxwidth: invalid value '-1'\nhelp: expected an integer, 0 or greater",
         ),
         (
             "\\pset notify x",
-            "\\pset notify: invalid value 'x'\nhelp: expected a duration (seconds, 0 = never), such as 30s or 5m",
+            "\\pset notify: 'x' is not a duration\nhelp: write it as 30, 1.5s, 5m or 1h30m",
         ),
         ("\\pset theme nope", "unknown theme 'nope'\nhelp: themes: default"),
         ("\\pset table_style simpel", "unknown table style 'simpel'\nhelp: did you mean simple?"),

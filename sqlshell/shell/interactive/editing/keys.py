@@ -16,7 +16,7 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.keys import Keys
 
 from sqlshell.shell.interactive.editing.formatter import format_script
-from sqlshell.shell.session import Options
+from sqlshell.shell.options import Options
 from sqlshell.sql.script.scanner import Scanner, State
 from sqlshell.sql.script.splitting import complete, state_after
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import click
@@ -14,13 +14,16 @@ from sqlshell.shell.commands import BUILTIN
 from sqlshell.version import __version__
 
 
-def spec(main: click.Command, subcommands: Sequence[tuple[str, str, click.Command]]) -> dict[str, Any]:
-    """Everything that the help texts say; `subcommands` are names, summaries and commands.
+def spec_of(
+    main: click.Command, summaries: Mapping[str, str], subcommand: Callable[[str], click.Command]
+) -> dict[str, Any]:
+    """Return everything that the help texts say; `summaries` has the names of the subcommands.
 
     `options`, `arguments`, `subcommands` of the command line, `commands` (the backslash commands), `formats` and
     `exit_codes`. An option has `names`, `metavar` ("" for a flag), `choices`, `repeatable`, `help`, `group`, and, where
     it is a setting, `environment` and `profile_key`.
     """
+    subcommands = [(name, summary, subcommand(name)) for name, summary in summaries.items()]
     return {
         "name": "sqlshell",
         "version": __version__,
@@ -50,25 +53,17 @@ def spec(main: click.Command, subcommands: Sequence[tuple[str, str, click.Comman
 def _parameters(command: click.Command) -> dict[str, Any]:
     with click.Context(command, info_name=command.name, **command.context_settings) as context:
         parameters = command.get_params(context)
-        return {
-            "options": [
-                _option(item, own=item.name in getattr(command, "own", ()))
-                for item in parameters
-                if isinstance(item, click.Option)
-            ],
-            "arguments": list(_arguments(parameters)),
-        }
+    return {
+        "options": [_option(item) for item in parameters if isinstance(item, click.Option) and not item.hidden],
+        "arguments": [
+            {"name": item.human_readable_name, "required": item.required, "repeatable": item.nargs == -1}
+            for item in parameters
+            if isinstance(item, click.Argument)
+        ],
+    }
 
 
-def _arguments(parameters: list[click.Parameter]) -> Iterator[Mapping[str, Any]]:
-    for item in parameters:
-        if isinstance(item, click.Argument):
-            yield {"name": item.human_readable_name, "required": item.required, "repeatable": item.nargs == -1}
-
-
-def _option(option: click.Option, *, own: bool) -> dict[str, Any]:
-    """`own` says that it belongs to a subcommand and is not a setting, even if a setting has the same name."""
-    setting = None if own else BY_NAME.get(option.name or "")
+def _option(option: click.Option) -> dict[str, Any]:
     choices = list(option.type.choices) if isinstance(option.type, click.Choice) else []
     if option.name == "format":
         choices = [item.name for item in FORMATS]
@@ -80,7 +75,9 @@ def _option(option: click.Option, *, own: bool) -> dict[str, Any]:
         "repeatable": bool(option.multiple or option.count),
         "help": option.help or "",
     }
-    if setting is None or not setting.flags:
+    setting = BY_NAME.get(option.name or "")
+    # An option of a subcommand is no setting, even if it has the name of one.
+    if setting is None or getattr(option, "group", "") != setting.group:
         return described
     described["group"] = setting.group
     if setting.environment:

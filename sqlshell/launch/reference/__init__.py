@@ -1,1 +1,0 @@
-"""The command line described for programs and people: JSON, shell completion."""

@@ -1,0 +1,203 @@
+"""Running services: remote ones, and the embedded one of this process; their clients, and the policy for statements."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NoReturn
+
+from msgspec import Struct
+
+from sqlshell.client.http.network import Dial
+from sqlshell.client.http.options import NetworkOptions
+from sqlshell.client.http.trace import Trace
+from sqlshell.client.http.transport import NewToken, Transport
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.service import Service
+from sqlshell.client.statements.client import Client, StreamLimits
+from sqlshell.client.statements.polling import StatementsClient
+from sqlshell.client.target import Target
+from sqlshell.config.settings import BY_NAME
+from sqlshell.config.values import Settings
+from sqlshell.errors import PasswordMissing, ShellError, UsageError
+from sqlshell.interface.models import ENGINE_TYPES
+from sqlshell.launch.credentials import run_token_command
+from sqlshell.launch.destination import Destination, LocalService, RemoteService
+from sqlshell.runtime.paths import use_database, use_source
+from sqlshell.sql.analysis.policy import Policy, check_patterns
+
+EMBEDDED_TARGET = Target("http", "sqlshell.localhost", 80, known_as="the embedded service")
+
+Ask = Callable[[str], str]
+"""Asks a person for a secret, without showing it."""
+
+
+def _nothing(*_: str) -> None:
+    return None
+
+
+class Endpoint(Struct, frozen=True):
+    """A running service: its address, its token, and how to dial it if not by TCP."""
+
+    target: Target
+    settings: Settings
+    token: str = ""
+    token_command: str = ""
+    dial: Dial | None = None
+    ready: Callable[[], None] = _nothing
+    """Wait until the service responds. Raises ShellError if it cannot be started."""
+    release: Callable[[], None] = _nothing
+    """Stop the service if it runs in this process, and wait for it. May be called again."""
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.target!r})"
+
+    def service(
+        self,
+        trace: Trace,
+        limits: Callable[[], StreamLimits],
+        *,
+        warn: Callable[[str], None],
+        retry: Callable[[str], None] = _nothing,
+        note: Callable[[str], None] = _nothing,
+        ask: NewToken | None = None,
+        for_people: bool = False,
+    ) -> Service:
+        """Return the client of the service; `limits` says when an unbounded result ends, and `for_people` is as in
+        ResultFactory.
+
+        `warn` receives messages about unsafe settings, `retry` about retries, `note` others. `ask` returns another
+        token if the service rejects one; without it the rejection is an error. Raises UsageError for invalid
+        certificates.
+        """
+        network = network_of(self.settings)
+        if network.insecure and self.target.scheme == "https":
+            warn(f"--insecure: not verifying the certificate of {self.target.name}")
+
+        async def renew() -> str:
+            return await asyncio.to_thread(run_token_command, self.token_command)
+
+        transport = Transport(
+            self.target,
+            self.token,
+            dial=self.dial,
+            network=network,
+            trace=trace,
+            renew=renew if self.token_command else None,
+            refused=None if self.token_command else ask,
+            say=retry,
+            warn=warn,
+        )
+        transport.prefer(ENGINE_TYPES)
+        return Service(
+            transport, self._client(transport, ResultFactory(transport, self.dial, limits, for_people), note)
+        )
+
+    def _client(self, transport: Transport, results: ResultFactory, note: Callable[[str], None]) -> Client:
+        waits = self.settings["wait"] or None
+        # The embedded service has the current interface, whatever `--api` says.
+        api = self.settings["api"] if self.dial is None else "v2"
+        statements = StatementsClient(transport, results, waits)
+        if api == "v2":
+            return statements
+        from sqlshell.client.legacy import LegacyClient
+
+        legacy = LegacyClient(transport, waits)
+        if api == "legacy":
+            return legacy
+        from sqlshell.client.api import DetectingClient
+
+        return DetectingClient(transport, statements, legacy, note)
+
+
+def network_of(settings: Settings) -> NetworkOptions:
+    return NetworkOptions(
+        connect_timeout=settings["connect_timeout"],
+        read_timeout=settings["read_timeout"],
+        timeout=settings["timeout"] or 1e9,
+        retries=settings["retries"],
+        ca_file=settings["ca_file"],
+        client_cert=settings["client_cert"],
+        client_key=settings["client_key"],
+        insecure=settings["insecure"],
+        private_data_plane=settings["private_data_plane"],
+        answer_limit=settings["answer_limit"] << 20,
+        download_limit=settings["download_limit"] << 20,
+    )
+
+
+def open_endpoint(destination: Destination, *, read_only: bool = False, ask: Ask | None = None) -> Endpoint:
+    """Return the running service of a destination. `ask` is for a token or password that is missing.
+
+    With `read_only` an embedded service opens its file, or its sessions on PostgreSQL, read-only. Raises UsageError.
+    """
+    service, settings = destination.service, destination.settings
+    if isinstance(service, RemoteService):
+        token = service.token
+        if ask is not None and not (token or service.token_command or settings["offline"]):
+            token = ask(f"token for {service.target.name}: ").strip()
+        return Endpoint(service.target, settings, token, service.token_command)
+    if settings["offline"]:
+        raise UsageError("--offline requires a remote service", "example: sqlshell https://host/v2 --offline -c …")
+    endpoint = _embedded(service, settings, "", read_only=read_only)
+    if service.server is None or ask is None:
+        return endpoint
+    try:
+        endpoint.ready()
+    except PasswordMissing:
+        endpoint.release()
+        return _embedded(service, settings, ask(f"password for {service.server.shown}: "), read_only=read_only)
+    except ShellError:
+        # Callers that wait for the endpoint report the error.
+        pass
+    return endpoint
+
+
+def _embedded(service: LocalService, settings: Settings, password: str, *, read_only: bool) -> Endpoint:
+    from sqlshell.launch.embedded import start_embedded, start_on_server
+
+    if service.server is not None:
+        embedded = start_on_server(service.server.engine, service.server.url, password, read_only=read_only)
+    else:
+        embedded = start_embedded(service.database, views=service.views, read_only=read_only)
+    unprotect = protected(service)
+
+    def release() -> None:
+        embedded.close()
+        unprotect()
+
+    return Endpoint(EMBEDDED_TARGET, settings, embedded.token, "", embedded.dial, embedded.wait, release)
+
+
+def unopened_endpoint(destination: Destination) -> Endpoint:
+    """Return an endpoint that sends nothing: it opens no file, starts no service and asks for no token."""
+    service = destination.service
+    target = service.target if isinstance(service, RemoteService) else EMBEDDED_TARGET
+    return Endpoint(target, destination.settings, dial=_refuse)
+
+
+def _refuse() -> NoReturn:
+    raise UsageError("nothing is sent with --dry-run")
+
+
+def protected(service: RemoteService | LocalService) -> Callable[[], None]:
+    """Let no output destroy the files of an embedded service, until the function that is returned is called."""
+    uses = list[Callable[[], None]]()
+    if isinstance(service, LocalService):
+        uses += [use_source(path) for path in service.views.values()]
+        uses += [use_database(service.database)] if service.database is not None else []
+
+    def unprotect() -> None:
+        for end in uses:
+            end()
+
+    return unprotect
+
+
+def policy_of(destination: Destination) -> Policy:
+    """Return the policy of the settings. Raises UsageError for a policy that would never apply."""
+    settings = destination.settings
+    check_patterns(settings["confirm"], f"profile {settings.profile}, confirm")
+    name = settings.profile or destination.address
+    by = {"flag": "--read-only", "environment": BY_NAME["read_only"].variable}.get(settings.source("read_only"), "")
+    return Policy(bool(settings["read_only"]), settings["confirm"], name, bool(settings["yes"]), by)
