@@ -117,6 +117,8 @@ class Run:
                 if (process / "cwd").readlink().is_relative_to(self.room):
                     left.append(f"process {process.name}: {(process / 'cmdline').read_text()!r}")
                     os.kill(int(process.name), signal.SIGKILL)
+                    while (process / "cwd").exists():
+                        time.sleep(0.01)
         return left
 
     def tell(self) -> bool:
