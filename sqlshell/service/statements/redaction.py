@@ -40,11 +40,13 @@ async def redacted_statements(
 
 
 def _redacted(sql: str) -> RedactedStatement | None:
+    from sqlshell.sql.analysis.lexed import lexed
     from sqlshell.sql.analysis.secrets import names_secret, redacted, removed_values, without_its_values
 
     if not names_secret(sql):
         return None
     if len(sql) > LONG:
         return RedactedStatement(without_its_values(sql[:HEAD]), (), cut=True)
-    shown = redacted(sql)
-    return RedactedStatement(shown, removed_values(sql, shown)) if shown != sql else None
+    statement = lexed(sql)
+    shown = redacted(statement)
+    return RedactedStatement(shown, removed_values(statement, shown)) if shown != sql else None

@@ -98,9 +98,9 @@ def shown_options(options: Mapping[str, str]) -> dict[str, str]:
 
 def removed_values(sql: Sql, shown: str) -> list[str]:
     """Return the values of a statement that its redacted form `shown` does not contain."""
+    given = lexed(sql).tokens
     kept = {token.text for token in lexed(shown)}
     values: dict[str, None] = {}
-    given = lexed(sql).tokens
     for number, token in enumerate(given):
         before, after = given[number - 1].text if number else "", given[number + 1].text if given[number + 1 :] else ""
         if token.value and token.text not in kept and (token.kind == "string" or before == "=") and after != "=":

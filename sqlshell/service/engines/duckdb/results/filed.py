@@ -41,9 +41,9 @@ WIDTH = "width"
 """The column with the approximate size of a row as JSON. The other columns are c0, c1, …"""
 
 
-def is_large(rows: int, kinds: Sequence[Any]) -> bool:
-    """Whether a result of so many rows with these types is written to a file."""
-    return rows >= (LARGE_IF_WIDE if any(map(_varies, kinds)) else LARGE)
+def is_large(rows: int | None, kinds: Sequence[Any]) -> bool:
+    """Whether a result of so many rows, None if that is unknown, with these types is written to a file."""
+    return rows is not None and rows >= (LARGE_IF_WIDE if any(map(_varies, kinds)) else LARGE)
 
 
 def write(

@@ -49,7 +49,7 @@ def run_select(
     if limit == 0:
         return Outcome(columns, zoned)
     estimate = _estimate(connection, sql) if limit is None else None
-    if estimate is not None and is_large(estimate, kinds) and reaches_files() and (path := sink.file()) is not None:
+    if is_large(estimate, kinds) and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
             return Outcome(columns, zoned, filed=write(connection, sql, columns, kinds, path, options))
     writes = writers(kinds) if estimate is not None and estimate <= SMALL else None
