@@ -346,7 +346,7 @@ def test_a_statement_cannot_contain_the_boundary_of_its_request() -> None:
 
 
 def test_a_wait_has_an_end() -> None:
-    with scripted((202, RUNNING)) as state, pytest.raises(WaitTimeout, match="still running") as caught:
+    with scripted((202, RUNNING)) as state, pytest.raises(WaitTimeout, match="has not ended after") as caught:
         run(state, wait=0.05)
     assert caught.value.where.statement_id == ID
 
