@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.catalog import Catalog, digest
 from sqlshell.service.engines.engine import Engine, ExternalEngine
+from sqlshell.service.objects import system
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import Spool
@@ -204,7 +205,7 @@ def make_statements(
 def _make_statements(
     storage: Storage, options: Options, data: Path | None, engine: Engine | None, *, embedded: bool
 ) -> Statements:
-    organizations = Organizations(Catalog(storage), options, data, engine, embedded=embedded)
+    organizations = Organizations(Catalog(storage), options, data, engine, embedded=embedded, system=system.COLUMNS)
     ledger = Ledger(storage, _place(organizations, options))
     organizations.remove_leftovers(ledger.known)
     return Statements(organizations, ledger, options)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 
 import pytest
 
+from sqlshell.service.rights import Rights
+from tests.fuzzing import attempts
 from tests.fuzzing.check import fuzz
-from tests.fuzzing.world import World
+from tests.fuzzing.world import World, broken
 
 
 @pytest.mark.parametrize("number", [50, pytest.param(500, marks=pytest.mark.fuzz)])
@@ -19,3 +22,25 @@ def test_no_statement_changes_more_than_its_role_may(tmp_path: Path, number: int
         world.close()
     # Of each role some were done, so that a judge who refuses all would be noticed.
     assert all(ended[f"{role} 00000"] for role in ("READ", "DATA", "OBJECTS")), ended
+
+
+@pytest.mark.parametrize("kind", ["changes", "files"])
+@pytest.mark.parametrize("rights", Rights)
+def test_no_known_attempt_changes_more_than_the_role_may(tmp_path: Path, rights: Rights, kind: str) -> None:
+    world = World(tmp_path)
+    secret, made = world.out / "secret.csv", world.out / "made.csv"
+    files = [sql.format(f=secret, o=made, d=world.out) for sql in attempts.FILES]
+    ended: Counter[str] = Counter()
+    try:
+        for sql in attempts.CHANGES if kind == "changes" else files:
+            after, answer = world.run(sql, rights, in_transaction=False)
+            ended[answer[:5]] += 1
+            wrong = broken(world.before, after, rights)
+            assert not wrong, f"{sql!r} changed {wrong}"
+            assert not answer.startswith("XX"), f"{sql!r} ended with {answer}"
+            if after != world.before:
+                world.restore(after)
+        assert broken(world.before, world.state(), rights) == ""
+    finally:
+        world.close()
+    assert ended["00000"] and ended["42501"]

@@ -12,6 +12,7 @@ from msgspec import Struct
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.published import FOLDERS, SPOOL
 from sqlshell.service.engines.engine import Limits, Listing, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
@@ -91,15 +92,16 @@ class World:
 
     def __init__(self, folder: Path) -> None:
         self.own, self.out = folder / "own", folder / "out"
-        self.own.mkdir()
+        for name in (*FOLDERS, "temporary"):
+            (self.own / name).mkdir(parents=True)
         self.out.mkdir()
         (self.out / "secret.csv").write_text("a\nsecret\n")
-        copy = self.own / "copy.duckdb"
+        copy = self.own / "copies" / "copy.duckdb"
         with duckdb.connect(str(copy)) as made:
             made.execute('CREATE TABLE "a b.csv" AS SELECT 1 AS x')
         self.engine = DuckdbEngine(temporary=folder)
-        databases = {name: self.own / f"{name}.data" for name in ("local", "other")}
-        self.engine.lock(self.own, databases, Limits(threads=1))
+        databases = {name: self.own / "databases" / f"{name}.data" for name in ("local", "other")}
+        self.engine.lock(self.own, databases, Limits(threads=1), {"tables": [("name", "VARCHAR")]})
         self.engine.mount("st", copy)
         self.engine.publish({"tables": Listing([("name", "VARCHAR")], [["t"]])})
         self._admin = self.engine.connect()._connection
@@ -186,7 +188,7 @@ class World:
         watch = threading.Timer(SECONDS, connection.interrupt)
         watch.start()
         try:
-            connection.run(sql, RunOptions(rights=rights, stores=("st",)), Nowhere(self.own))
+            connection.run(sql, RunOptions(rights=rights), Nowhere(self.own / SPOOL))
         except Failure as failure:
             return f"{failure.sql_state} {failure.message}"
         except UnicodeError as error:

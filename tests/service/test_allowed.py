@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import duckdb
 import pytest
@@ -14,36 +14,31 @@ from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.rights import functions
-from sqlshell.service.engines.duckdb.rights.binding import Binder
-from sqlshell.service.engines.duckdb.rights.statement_checker import PLANNED
-from sqlshell.service.engines.engine import Limits, RunOptions
+from sqlshell.service.engines.duckdb.rights.check import LEAST_RIGHTS
+from sqlshell.service.engines.engine import CatalogQuery, Limits, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
 from sqlshell.service.rights import Rights
 
-ALLOWED = {
-    "scalar": functions.OPERATORS | functions.VALUES | functions.SESSION | functions.SEQUENCES,
-    "macro": functions.VALUES | functions.SESSION,
-    "aggregate": functions.AGGREGATES,
-    "window": functions.WINDOWS,
-    "table": functions.TABLES | functions.CATALOG,
-    "table_macro": functions.TABLES,
-    "pragma": frozenset[str](),
-}
-"""For each kind of function, those that may be called. Pragmas cannot be: PRAGMA is refused as a statement."""
-
-REACHING = """
-    add_parquet_key arrow_scan arrow_scan_dumb checkpoint copy_database create_external_resource current_query
-    current_setting deregister_external_resource destroy_external_resource disable_logging duckdb_extensions
-    duckdb_external_file_cache duckdb_logs duckdb_prepared_statements duckdb_secrets duckdb_settings
-    duckdb_temporary_files enable_logging enable_profiling force_checkpoint glob import_database index_key
-    json_execute_serialized_sql json_serialize_plan pandas_scan parquet_metadata parquet_scan pragma_database_size
-    pragma_storage_info python_arrow_scan python_map_function query query_table read_blob read_csv read_csv_auto
-    read_duckdb read_json read_json_objects read_ndjson read_parquet read_text register_external_resource
-    reservoir_quantile seq_scan sniff_csv to_aggregate_state truncate_duckdb_logs which_secret write_log
+REFUSED = """
+    arrow_scan arrow_scan_dumb checkpoint create_external_resource current_query
+    current_setting deregister_external_resource destroy_external_resource disable_logging disable_profiling
+    duckdb_approx_database_count duckdb_available_metrics duckdb_connection_count duckdb_dialects duckdb_eviction_queues
+    duckdb_extension_repositories duckdb_extensions duckdb_external_file_cache duckdb_external_resource_types
+    duckdb_external_resources duckdb_grammar_extensions duckdb_log_contexts duckdb_logs duckdb_logs_parsed duckdb_memory
+    duckdb_optimizers duckdb_prepared_statements duckdb_profiling_settings duckdb_secret_type_parameters
+    duckdb_secret_types duckdb_secrets duckdb_settings duckdb_table_sample duckdb_temporary_files enable_logging
+    enable_profiling force_checkpoint get_block_size glob histogram histogram_values index_key
+    json_execute_serialized_sql json_serialize_plan pandas_scan parquet_bloom_probe parquet_file_metadata
+    parquet_full_metadata parquet_kv_metadata parquet_metadata parquet_scan parquet_schema parse_duckdb_log_message
+    pragma_database_size pragma_metadata_info pragma_platform pragma_storage_info pragma_user_agent python_arrow_scan
+    python_map_function query query_table read_blob read_csv read_csv_auto read_duckdb read_json read_json_auto
+    read_json_objects read_json_objects_auto read_ndjson read_ndjson_auto read_ndjson_objects read_parquet
+    read_single_csv_file read_single_json_file read_single_parquet_file read_text register_external_resource
+    register_external_resource_type seq_scan sniff_csv truncate_duckdb_logs which_secret write_log
 """.split()  # noqa: SIM905
-"""Functions that read files or settings, run SQL from a string, take pointers or names of aggregates, or write outside
-the databases."""
+"""Functions that read files or settings, run SQL from a string, take pointers, or write outside the databases; those
+that begin with __ are refused too."""
 
 STATEMENTS = {
     "ALTER": ("alter table t add column z int", "OBJECTS"),
@@ -56,7 +51,7 @@ STATEMENTS = {
     "CREATE_FUNC": ("", "never"),
     "DELETE": ("delete from t", "DATA"),
     "DETACH": ("detach local", "never"),
-    "DROP": ("drop table if exists made", "OBJECTS"),
+    "DROP": ("drop table t", "OBJECTS"),
     "EXECUTE": ("execute x", "never"),
     "EXPLAIN": ("explain select 1", "READ"),
     "EXPORT": ("export database 'x'", "never"),
@@ -104,41 +99,53 @@ def run(connection: DuckdbConnection, sql: str, rights: Rights = Rights.OBJECTS)
 
 
 def test_every_function_is_allowed_or_refused_for_a_reason() -> None:
-    names = {name for kind, name in FUNCTIONS if not name.startswith(functions.COLLATIONS)}
-    for kind, name in FUNCTIONS:
-        assert kind in ALLOWED, f"a kind of function that nobody knows: {kind} {name}"
-    told = frozenset().union(*ALLOWED.values())
-    assert not told & set(REACHING)
-    assert set(REACHING) <= names, sorted(set(REACHING) - names)
-    assert told - names <= {"row"}, "no longer there, or never was"
+    names = {name for kind, name in FUNCTIONS if kind != "pragma" and name.isidentifier()}
+    names = {name for name in names if not name.startswith((*functions.COLLATIONS, "__"))}
+    unknown = names - functions.ALLOWED - set(REFUSED)
+    assert not unknown, f"DuckDB has new functions: they are refused until somebody looks at them: {sorted(unknown)}"
+    assert not functions.ALLOWED & set(REFUSED)
+    assert functions.ALLOWED | set(REFUSED) <= names, sorted((functions.ALLOWED | set(REFUSED)) - names)
 
 
 def test_a_function_that_is_not_known_is_refused_by_its_name(engine: DuckdbEngine) -> None:
     connection = engine.connect()
     for kind, name in FUNCTIONS:
-        known = name in ALLOWED[kind] or name.startswith(functions.COLLATIONS)
-        if known or kind == "pragma" or any(name in names for names in ALLOWED.values()):
+        if kind == "pragma" or not functions.is_refused(name):
             continue
-        quoted = f'"{name}"'
-        sql = f"select * from {quoted}()" if kind.startswith("table") else f"select {quoted}()"
+        quoted = f'"{name.upper()}"'
+        sql = f"select * from {quoted}()" if kind.startswith("table") else f"select {quoted} /* why */ ()"
         for rights in (Rights.READ, Rights.OBJECTS):
-            assert run(connection, sql, rights) == f"42501 function {name} is not allowed on this service", sql
+            for asked in (sql, f"create or replace temp view v as {sql}", f"explain (format json) {sql}"):
+                assert run(connection, asked, rights) == f"42501 function {name} is not allowed on this service", asked
+
+
+def test_a_table_may_have_the_name_of_a_function(engine: DuckdbEngine) -> None:
+    connection = engine.connect()
+    for sql in (
+        'create or replace table "query" as select 1 as checkpoint, 2 as "copy"',
+        'insert into query ("checkpoint", "copy") values (3, 4)',
+        'insert into main."query" ("copy") select "copy" from query',
+        'select query.checkpoint from query where "checkpoint" in (1, 3) group by all',
+        "drop table query",
+    ):
+        assert run(connection, sql) == "00000", sql
+    assert run(connection, "select copy from t").startswith("42501 COPY within a statement is not allowed")
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_type_of_statement_has_its_least_rights(engine: DuckdbEngine, kind: str) -> None:
     assert kind in STATEMENTS, "DuckDB has a new type of statement: it is refused until somebody looks at it"
     sql, least = STATEMENTS[kind]
-    assert (kind in PLANNED or kind in {"EXPLAIN", "MULTI"}) or least == "never"
+    assert kind in LEAST_RIGHTS or kind == "MULTI" or least == "never"
     if not sql:
         return
     for rights in Rights:
         connection = engine.connect()
-        run(connection, "begin")
+        run(connection, "begin", rights)
         found = [item.type.name for item in connection._connection.extract_statements(sql)]
         assert found == [kind]
         answer = run(connection, sql, rights) if kind != "TRANSACTION" else run(engine.connect(), sql, rights)
-        run(connection, "rollback")
+        run(connection, "rollback", rights)
         connection.close()
         allowed = least != "never" and rights >= Rights[least]
         assert answer == "00000" if allowed else answer.startswith("42501"), (kind, rights, answer)
@@ -156,7 +163,7 @@ def test_what_duckdb_takes_for_blanks_hides_nothing(engine: DuckdbEngine) -> Non
             f"with x as (copy{sign}(select 1) to 'x') select 1",
         ):
             state = run(connection, sql, Rights.READ)[:5]
-            assert state in {"42501", "42601", "42883"}, (sign, sql, state)
+            assert state in {"42000", "42501", "42601", "42883"}, (sign, sql, state)
     assert connection._connection.execute("select count(*) from t").fetchone() == (1,)
 
 
@@ -205,33 +212,30 @@ def test_binding_for_a_reader_advances_no_sequence(engine: DuckdbEngine) -> None
         assert run(owner, sql).startswith("42501"), sql
 
 
-@pytest.mark.parametrize("name", ["json_serialize_plan", "JSON_Serialize_SQL", "current_setting", "concat", "read_csv"])
-@pytest.mark.parametrize("made", ["macro", "temp macro", "or replace function"])
-def test_no_macro_takes_the_place_of_a_function(engine: DuckdbEngine, name: str, made: str) -> None:
-    for rights in (Rights.DATA, Rights.OBJECTS):
-        assert run(engine.connect(), f"create {made} {name}(x, optimize := false) as 'x'", rights).startswith("42501")
-
-
 @pytest.mark.parametrize(
     "sql",
     [
-        "create type json as integer",
-        "create temp type Json as integer",
-        "create table duckdb_columns (i int)",
-        "create temp table duckdb_tables as select 1 as i",
-        "create or replace view Sqlite_Master as select 1 as i",
-        "alter table plain rename to duckdb_columns",
-        "alter view seen rename to duckdb_schemas",
+        "create macro {}duckdb_databases() as table select 'x' as database_name",
+        "create macro {}current_database() as 'x'",
+        "create macro {}lower(x) as 'x'",
+        "create macro {}max(x) as 7",
+        "create type {}json as integer",
+        "create table {}duckdb_columns (i int)",
+        "create view {}duckdb_tables as select 1 as i",
     ],
 )
 def test_nothing_takes_the_place_of_what_the_service_asks(engine: DuckdbEngine, sql: str) -> None:
     connection = engine.connect()
-    run(connection, "create or replace table plain (i int)")
-    run(connection, "create or replace view seen as select 1 as i")
-    answer = run(connection, sql)
-    assert answer.startswith("42501") and "DuckDB's own" in answer
-    assert run(connection, "select [1.5::double]") == "00000"
-    assert engine.exists(("local", "main", "plain"))
+    run(connection, "create table if not exists plain (i int)")
+    for schema in ("main.", "temp."):
+        made = sql.format(schema)
+        assert run(connection, made if schema == "main." else made.replace("create ", "create temp ", 1)) == "00000"
+        assert engine.exists(("local", "main", "plain")) and engine.head(("local", "main", "plain")) == 0
+        assert ("local",) in engine.catalog(CatalogQuery("databases"))
+        assert engine.connect().database == "local"
+        name = re.split(r"[( ]", made.partition(schema)[2])[0]
+        kind = re.sub("macro", "macro table" if " as table" in sql else "macro", sql.split()[1])
+        assert run(connection, f"drop {kind} {schema}{'' if schema == 'main.' else 'main.'}{name}") == "00000"
 
 
 def test_a_database_opens_again_behind_a_changed_type(tmp_path: Path) -> None:
@@ -254,26 +258,20 @@ def test_a_database_opens_again_behind_a_changed_type(tmp_path: Path) -> None:
         "alter table kept alter i type en[] using [i::main.en]",
         "alter table kept alter i type z.en using try_cast(i as z.en)",
         "alter table kept alter i type varchar using plus(i)",
-        "alter table kept alter i type varchar using main.plus(i)",
+        'alter table kept alter i type varchar using main."Plus"(i)',
         "alter table kept alter i type bigint using nextval('sq')",
-        "alter table kept alter i type double using i::double + random()",
-        "alter table kept alter i type timestamp using current_timestamp",
-        "alter table kept add column if not exists m double default random()",
-        "alter table kept add column if not exists m timestamp default current_timestamp",
-        "alter table kept add if not exists m varchar default upper(current_database())",
-        "alter table kept add column if not exists m bigint default nextval('sq')",
-        "alter table kept add column if not exists m int default e.main.plus(1)",
-        "alter table kept alter i type bigint using 1 + nextval('e.main.sq')",
+        "alter table kept alter j type e.main.en using j::e.main.en",
     ):
         assert run(owner, sql).startswith("0A000"), sql
     for sql in (
         "alter table kept add column m double default random()",
         "alter table kept add column if not exists n int[] default [abs(1), 2]",
+        "alter table kept add column if not exists o int default e.main.plus(1)",
         "alter table kept drop m",
         "alter table kept drop n",
+        "alter table kept drop o",
         "alter table kept alter i type en",
-        "alter table kept alter j type e.main.en using j::e.main.en",
-        "alter table kept alter k type int using e.main.plus(k)::int + 1",
+        "alter table kept alter k type int using k::int + 1",
         "alter table kept alter l type struct(a int[]) using {'a': [abs(l::int)]}",
     ):
         assert run(owner, sql) == "00000", sql
@@ -339,9 +337,7 @@ def test_constants_that_are_not_json_are_checked(engine: DuckdbEngine) -> None:
     ):
         assert run(connection, sql, Rights.READ) == "00000", sql
     for sql in ("select bit_count('101'::bit)", "select 5::bignum + 1::bignum"):
-        assert run(connection, sql, Rights.READ).startswith(
-            "0A000 this statement is not allowed because its query plan cannot be checked"
-        ), sql
+        assert run(connection, sql, Rights.READ) == "00000", sql
     assert run(connection, "select isnan('nan'::double), current_setting('memory_limit')", Rights.READ).startswith(
         "42501"
     )
@@ -371,79 +367,6 @@ def test_the_instance_outlives_binding_in_a_transaction(engine: DuckdbEngine) ->
         assert run(owner, "select 1") == "00000"
 
 
-CHANGES = [
-    ("create or replace view changing as select 1 as a", "drop view changing", "select a from changing"),
-    ("create table changing (a int)", "drop table changing", "update changing set a = 1"),
-    ("create table changing (a int)", "drop table changing", "insert into changing values (1)"),
-    ("create table changing (a int)", "drop table changing", "delete from changing where a = 1"),
-    ('create table "changing.csv" (a int)', 'drop table "changing.csv"', 'select a from "changing.csv"'),
-]
-
-
-@pytest.mark.parametrize(("make", "drop", "sql"), CHANGES)
-def test_a_check_is_valid_until_an_object_changes(engine: DuckdbEngine, make: str, drop: str, sql: str) -> None:
-    one, other = engine.connect(), engine.connect()
-    run(other, make)
-    assert [run(one, sql), run(one, sql)] == ["00000"] * 2
-    run(other, drop)
-    assert run(one, sql)[:5] == ("42501" if ".csv" in sql else "3D020")
-    for statement in ("begin", make, "commit"):
-        assert run(other, statement) == "00000"
-    assert run(one, sql) == "00000"
-    for statement in ("begin", drop, "commit"):
-        assert run(other, statement) == "00000"
-    assert run(one, sql) != "00000"
-
-
-def test_a_check_is_valid_only_for_its_rights_and_options(engine: DuckdbEngine) -> None:
-    connection = engine.connect()
-    sql = "update t set a = 1"
-    assert run(connection, sql) == "00000"
-    assert run(connection, sql, Rights.READ)[:5] == "42501"
-    assert run(connection, "insert into t select * from t limit 0") == "00000"
-    stream = ("local", "main", "t")
-    for asked in (sql, "insert into t select * from t limit 0"):
-        with pytest.raises(Failure, match="stream"):
-            connection.run(asked, RunOptions(streams=(stream,)), Discard())
-    assert run(connection, sql) == "00000"
-
-
-def test_a_check_is_valid_only_in_its_database_and_schema(engine: DuckdbEngine) -> None:
-    connection = engine.connect()
-    run(connection, "create schema if not exists elsewhere")
-    run(connection, "create table if not exists placed (a int)")
-    run(connection, "create or replace view elsewhere.placed as select 1 as a")
-    sql = "delete from placed where a = 7"
-    for _ in range(2):
-        assert run(connection, sql) == "00000"
-        connection.use("local", "elsewhere")
-        assert run(connection, sql)[:5] != "00000"
-        run(connection, "use local.main")
-        assert run(connection, sql) == "00000"
-        run(connection, "set schema = 'elsewhere'")
-        assert run(connection, sql)[:5] != "00000"
-        connection.use("local", "main")
-    for _ in range(2):
-        assert run(connection, "create temp view placed as select 1 as a") == "00000"
-        assert run(connection, sql)[:5] != "00000"
-        assert run(connection, "begin") == run(connection, "drop view temp.placed") == "00000"
-        assert run(connection, sql) == "00000"
-        assert run(connection, "rollback") == "00000"
-        assert run(connection, sql)[:5] != "00000"
-        assert run(connection, "drop view temp.placed") == "00000"
-        assert run(connection, sql) == "00000"
-
-
-def test_explained_ddl_changes_objects_too(engine: DuckdbEngine) -> None:
-    one, other = engine.connect(), engine.connect()
-    assert run(one, "create table local.main.made as select 1 as a") == "00000"
-    assert run(one, "insert into made values (1)") == "00000"
-    assert run(other, "drop table made") == "00000"
-    assert run(one, "explain analyze create table made as select 1 as b, 2 as c") == "00000"
-    assert run(one, "insert into made values (1)")[:5] != "00000"
-    assert run(other, "drop table if exists made") == "00000"
-
-
 def test_a_default_may_be_an_expression(engine: DuckdbEngine) -> None:
     connection = engine.connect()
     run(connection, "create or replace table grown as select range as i from range(2)")
@@ -463,12 +386,9 @@ def test_a_default_may_be_an_expression(engine: DuckdbEngine) -> None:
     assert run(connection, f"select if({kept}, error('kept'), 1) from grown") != "00000"
 
 
-def test_what_is_no_default_is_refused_with_a_way_out(engine: DuckdbEngine) -> None:
+def test_a_default_is_checked(engine: DuckdbEngine) -> None:
     connection = engine.connect()
     run(connection, "create or replace table grown as select range as i from range(2)")
-    for definition in ("int default 1 + 1 not null", "int not null default 1 + 1"):
-        message = run(connection, f"alter table grown add column n {definition}")
-        assert message.startswith("0A000 ADD COLUMN with an expression"), message
     for definition in (
         "current_setting('memory_limit')",
         "current_setting('threads') || ''",
@@ -480,30 +400,6 @@ def test_what_is_no_default_is_refused_with_a_way_out(engine: DuckdbEngine) -> N
     assert run(connection, "select n from grown") != "00000"
 
 
-def test_what_describe_gives_is_kept_in_a_table(engine: DuckdbEngine) -> None:
-    connection = engine.connect()
-    run(connection, "create or replace table grown as select range as i from range(2)")
-    assert run(connection, "create or replace table told as describe grown") == "00000"
-    assert run(connection, "create or replace table told as select * from (describe grown)") == "00000"
-    assert run(connection, "create view shown as describe grown").startswith("42501")
-    assert run(connection, "create view shown as select * from (describe grown)").startswith("42501")
-
-
-def test_show_schemas_shows_what_duckdb_shows(engine: DuckdbEngine) -> None:
-    connection, rows = engine.connect(), Spool(Path, 1000)
-    outcome = connection.run("SHOW  schemas;", RunOptions(rights=Rights.READ), rows)
-    rows.finish()
-    with duckdb.connect() as plain:
-        wanted = plain.execute("show schemas")
-        assert [item.name for item in outcome.columns or ()] == [item[0] for item in wanted.description or ()]
-    assert rows.layout.rows == len(engine.read_listing("show schemas"))
-    assert run(connection, "select path from duckdb_databases()", Rights.READ).startswith("42501")
-    message = run(connection, "select * from duckdb_databases()", Rights.READ)
-    refused, _, shown = message.partition("; select only columns of ")
-    assert refused == "42501 reading options, path of duckdb_databases is not allowed on this service"
-    assert run(connection, f"select {shown} from duckdb_databases()", Rights.READ) == "00000"
-
-
 def test_a_refusal_names_the_statement_as_it_is_written(engine: DuckdbEngine) -> None:
     connection = engine.connect()
     for word, sql in {
@@ -513,64 +409,19 @@ def test_a_refusal_names_the_statement_as_it_is_written(engine: DuckdbEngine) ->
         "PRAGMA": "pragma version",
         "LOAD": "load json",
         "INSTALL": "/* why */ install json",
+        "DEALLOCATE": "deallocate x",
+        "CREATE SECRET": "create or replace secret x (type s3)",
+        "CREATE TRIGGER": "create trigger x after insert on t for each statement insert into t values (1, 'x')",
+        "ALTER DATABASE": "alter database local set alias to x",
     }.items():
         assert run(connection, sql) == f"42501 {word} is not allowed on this service"
     for word, sql in {
         "ANALYZE": "analyze t",
         "VACUUM": "vacuum",
-        "DEALLOCATE": "deallocate x",
         "DROP": "drop table t",
     }.items():
         message = f"42501 permission denied: role 'reader' cannot run {word}, which changes objects"
         assert run(connection, sql, Rights.READ) == message
-
-
-LITERALS = [
-    'insert into "rows" ("a", "b") values {}',
-    "insert into rows values {}",
-]
-ROWS = [
-    ("({0}, 'it''s {0}')", 0),
-    ("(-{0}e-3, null)", 0),
-    ("((-{0}), CAST('2020-01-01' AS TIMESTAMP)),\n(null, null)", 0),
-    ("({0}, TIMESTAMP '2020-01-01 00:00:{0:02}')", 0),
-    ("(CAST('{0}.25' AS DECIMAL(10,2)), ('{0}')::varchar::json)", 0),
-    # Macros may have these names.
-    ("({0}, from_base64('eA=='))", 1),
-    ("({0}, json('{0}'))", 1),
-    ("({0}, ARRAY['{0}', NULL]::INTEGER[])", 1),
-    ("({0}, (select 'x'))", 1),
-    ("({0}, upper('x'))", 1),
-]
-
-
-@pytest.mark.parametrize("head", LITERALS)
-@pytest.mark.parametrize(("row", "grows"), ROWS)
-def test_of_rows_of_literals_only_a_few_are_checked(
-    engine: DuckdbEngine, monkeypatch: pytest.MonkeyPatch, head: str, row: str, grows: int
-) -> None:
-    """The text that is judged does not grow with their number; that of other rows does."""
-    connection = engine.connect()
-    assert run(connection, "create or replace table rows (a double, b varchar)") == "00000"
-    judged: list[int] = []
-    asked = Binder._asked
-
-    def counting(binder: Binder, function: str, sql: str) -> Any:
-        judged.append(len(sql))
-        return asked(binder, function, sql)
-
-    monkeypatch.setattr(Binder, "_asked", counting)
-    sizes = []
-    for many in (10, 50):
-        # An object changes: the statement is judged again.
-        assert run(connection, "create or replace table other (i int)") == "00000"
-        judged.clear()
-        rows = ", ".join(row.format(number) for number in range(10, 10 + many))
-        assert run(connection, head.format(rows)) == "00000"
-        assert len(judged) == 2
-        sizes.append(max(judged))
-    assert (sizes[0] < sizes[1]) == bool(grows)
-    assert sizes[1] < 300 or grows
 
 
 @pytest.mark.parametrize(

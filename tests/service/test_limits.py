@@ -370,8 +370,8 @@ def test_the_time_and_size_of_rows_of_a_stream() -> None:
     connection = duckdb.connect()
     connection.execute("create table s as select range as i from range(300000)")
     relation = (str(connection.execute("select current_database()").fetchall()[0][0]), "main", "s")
-    slow = make_feed(connection, "select list_sum(range(1000 + i % 7)) as a from s", [relation], lambda names: relation)
-    wide = make_feed(connection, "select repeat('x', 30000) as a from s", [relation], lambda names: relation)
+    slow = make_feed(connection, "select list_sum(range(1000 + i % 7)) as a from s", [relation])
+    wide = make_feed(connection, "select repeat('x', 30000) as a from s", [relation])
     assert slow is not None
     assert wide is not None
     with pytest.raises(Failure, match="--max-seconds") as late:

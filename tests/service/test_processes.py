@@ -21,24 +21,30 @@ from sqlshell.runtime.unused_memory import MORE, Growth, return_unused_memory
 from sqlshell.service.engines.duckdb import connection as connection_module
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
 from sqlshell.service.engines.engine import Limits, Outcome, RunOptions
+from sqlshell.service.engines.process import remote
 from sqlshell.service.engines.process.child import ChildConnection
 from sqlshell.service.engines.process.launching import MEMORY
 from sqlshell.service.engines.process.process import EngineConfig
-from sqlshell.service.engines.process.remote import RemoteConnection, RemoteEngine
-from sqlshell.service.failure import Failure
+from sqlshell.service.engines.process.remote import MOST_IDLE, RemoteConnection, RemoteEngine
+from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.results.results import Discard, Spool
 from tests.service.waiting import until
 
 LONG = "select count(*) from range(100000000000) t(i) where hash(i) = 1"
 
 
+def make_folders(folder: Path) -> None:
+    for name in (*FOLDERS, "temporary", RESULTS, RENDERING):
+        (folder / name).mkdir()
+
+
 class Host:
     """An engine in a process, the folder that it has, and what it is to open."""
 
     def __init__(self, folder: Path) -> None:
-        for name in ("databases", "results", "temporary"):
-            (folder / name).mkdir()
+        make_folders(folder)
         self.folder = folder
         self.config = EngineConfig(folder, {"local": folder / "databases" / "one.data"}, Limits(2, "200MB"))
         self.renewed = self.opened = 0
@@ -139,6 +145,53 @@ def test_rows_are_kept_where_the_service_finds_them(host: Host) -> None:
     with pytest.raises(Failure):
         connection.run("select error('x' || i) from range(10) t(i)", RunOptions(), failed)
     assert sorted(file.name for file in (host.folder / "results").iterdir()) == ["filed", "text"]
+
+
+def test_results_are_rendered_by_another_process_than_the_engines(host: Host) -> None:
+    connection, spool = host.engine.connect(), host.spool("filed")
+    connection.run("create table t as select 1 as i", RunOptions(), Discard())
+    connection.run("select i from range(60000) t(i)", RunOptions(partition_rows=1000), spool)
+    assert spool.path is not None
+    assert sum(spool.layout.counts) == 60_000 and len(spool.layout.counts) == 60
+    assert list((host.folder / SPOOL).iterdir()) == []
+    first = host.engine.renderer()
+    assert first is not host.engine.process()
+    assert host.engine.read(spool.path, 5, [1]) == [b'["5"]']
+    # It is replaced, and stopped when there are no readers.
+    first.kill("a test")
+    assert host.engine.read(spool.path, 6, [1]) == [b'["6"]']
+    second = host.engine.renderer()
+    assert second is not first
+    for _ in range(MOST_IDLE + 1):
+        host.engine.give_back()
+    second.wait()
+    assert not second.alive
+    assert host.engine.read(spool.path, 7, [1]) == [b'["7"]']
+    # The engine's process, and its session, have noticed nothing.
+    assert rows(host, connection, "select i from t") == ("00000", b'["1"]')
+
+
+def test_a_result_that_cannot_be_kept_after_its_statement_says_so(host: Host, monkeypatch: pytest.MonkeyPatch) -> None:
+    def failing_partitions(*given: object) -> None:
+        raise Failure("53000", "too little memory")
+
+    connection = host.engine.connect()
+    connection.run("create table t (i int)", RunOptions(), Discard())
+    monkeypatch.setattr(host.engine, "partitions", failing_partitions)
+    with pytest.raises(ResultLost):
+        connection.run("insert into t from range(60000) returning i", RunOptions(), host.spool("lost"))
+    with pytest.raises(Failure, match="too little memory"):
+        connection.run("from range(60000)", RunOptions(), host.spool("lost"))
+    assert list((host.folder / RESULTS).iterdir()) == list((host.folder / SPOOL).iterdir()) == []
+    assert rows(host, connection, "select count(*) from t") == ("00000", b'["60000"]')
+
+
+def test_a_link_that_an_engine_leaves_is_not_taken_for_a_result(host: Host, tmp_path: Path) -> None:
+    link, target = host.folder / SPOOL / "link", host.folder / RESULTS / "result"
+    link.symlink_to(tmp_path)
+    with pytest.raises(OSError, match="not a regular file"):
+        remote._move(link, target)
+    assert not target.exists() and tmp_path.exists()
 
 
 def test_a_link_in_the_place_of_a_result_is_not_followed(host: Host, tmp_path: Path) -> None:
@@ -431,8 +484,7 @@ connection.run(sys.argv[2], RunOptions(), Discard())
 
 
 def test_it_is_gone_when_its_parent_was_killed(tmp_path: Path) -> None:
-    for name in ("databases", "temporary", "results"):
-        (tmp_path / name).mkdir()
+    make_folders(tmp_path)
     owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path), LONG], stdout=subprocess.PIPE, text=True)
     assert owner.stdout is not None
     child = int(owner.stdout.readline())

@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.service.engines.duckdb.published import FOLDERS
+from sqlshell.service.engines.process.frames import Broken, Frames, read_report
 from sqlshell.service.engines.sandbox import landlock, sandbox
 from tests.conftest import serve, start, stop
 from tests.service.client import Client
@@ -30,6 +32,7 @@ given = sandbox.restrict(
     [own / "copies"],
     [own / "databases"],
     sandbox.Bounds(sandbox.memory_bound("200MB", 2), {file_size}),
+    fill=[own / "spool"],
     parent=os.getppid(),
 )
 
@@ -59,7 +62,7 @@ def database(sql, spilled="10GB"):
 
 def restricted(folder: Path, *works: str, file_size: int = 0) -> list[str]:
     """What came of `works`, Python expressions, in a process of its own that restricted itself to `folder`."""
-    for name in ("copies", "databases"):
+    for name in ("copies", "databases", "spool"):
         (folder / name).mkdir(exist_ok=True)
     calls = "\n".join(f"tried(lambda: {work})" for work in works)
     done = subprocess.run(
@@ -110,6 +113,66 @@ def test_no_file_but_its_own(tmp_path: Path) -> None:
     after = outside.stat()
     assert outside.read_text() == "secret"
     assert (before.st_mode, before.st_nlink) == (after.st_mode, after.st_nlink)
+
+
+@linux
+def test_what_it_writes_into_the_spool_it_cannot_read(tmp_path: Path) -> None:
+    (tmp_path / "spool").mkdir()
+    (tmp_path / "spool" / "others.parquet").write_text("secret")
+    copied = (
+        "COPY (SELECT i, repeat('x', 100) AS x FROM range(200000) r(i)) TO '{own}/spool/made.parquet' (FORMAT parquet)"
+    )
+    works = {
+        f'database(f"{copied}")': "done",
+        "open(own / 'spool' / 'text', 'wb').write(b'[]')": "done",
+        "(own / 'spool' / 'made.parquet').stat().st_size > 0": "done True",
+        "open(own / 'spool' / 'made.parquet', 'rb')": "PermissionError",
+        "open(own / 'spool' / 'text', 'r+b')": "PermissionError",
+        "os.listdir(own / 'spool')": "PermissionError",
+        "os.link(own / 'spool' / 'others.parquet', own / 'databases' / 'others.parquet')": "OSError 18",
+        "os.rename(own / 'spool' / 'others.parquet', own / 'databases' / 'others.parquet')": "OSError 18",
+        "(own / 'spool' / 'link').symlink_to(own / 'databases')": "PermissionError",
+        "database(f\"FROM read_parquet('{own}/spool/made.parquet')\")": "IOException",
+        "database(f\"FROM read_text('{own}/spool/others.parquet')\")": "IOException",
+        "database(f\"FROM glob('{own}/spool/*')\")": "done []",
+        "os.unlink(own / 'spool' / 'text')": "done",
+    }
+    for (work, expected), answer in zip(works.items(), restricted(tmp_path, *works), strict=True):
+        assert answer.startswith(expected), (work, answer)
+
+
+REFUSED = """
+import socket, sys
+from pathlib import Path
+from sqlshell.service.engines.engine import Limits
+from sqlshell.service.engines.process import child
+from sqlshell.service.engines.process.frames import Open
+from sqlshell.service.engines.sandbox import landlock
+
+landlock.READ = 1 << 40
+child._restricted(Open(Path(sys.argv[1]), {}, Limits(), 0), socket.socket(fileno=int(sys.argv[2])))
+print("went on")
+"""
+
+
+@linux
+def test_a_process_that_cannot_be_restricted_does_not_go_on(tmp_path: Path) -> None:
+    for name in (*FOLDERS, "temporary"):
+        (tmp_path / name).mkdir()
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        number = theirs.fileno()
+        done = subprocess.run(
+            [sys.executable, "-c", REFUSED, str(tmp_path), str(number)],
+            pass_fds=[number],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=False,
+        )
+        report = read_report(Frames(ours).next())
+    assert (done.returncode, done.stdout) == (1, ""), done.stderr
+    assert isinstance(report, Broken) and "cannot be restricted" in report.why and "landlock_add_rule" in report.why
 
 
 @linux

@@ -50,8 +50,8 @@ class Outcome(Struct, frozen=True):
     `zoned` are the columns that contain instants, rendered in UTC, each with their positions in its values: True for
     the whole value, {"each": …} for the items of a list, {"key": …, "each": …} for a map, {"parts": […]} for a struct,
     False for none. `filed` are the rows and approximate bytes of each partition of the sink's file, None if rows were
-    stored as text. `secret` is a value that the statement's sender gets once and that is not stored, and `secret_name`
-    the name of its object.
+    stored as text. `written` is the number of rows of such a file, while its partitions are not known. `secret` is a
+    value that the statement's sender gets once and that is not stored, and `secret_name` the name of its object.
     """
 
     columns: list[ColumnInfo] | None = None
@@ -59,6 +59,7 @@ class Outcome(Struct, frozen=True):
     message: str = ""
     sql_state: str = "00000"
     filed: Sequence[tuple[int, int]] | None = None
+    written: int | None = None
     secret: str = ""
     secret_name: str = ""
 
@@ -114,7 +115,7 @@ class RunOptions(Struct, frozen=True):
     rows of a SELECT (None: no limit; 0: a SELECT is not run, the outcome has its columns), maximum columns of a result
     and bytes of their names and types, rights.
 
-    `streams` are append-only relations, and `stores` are read-only databases. `data` is a file with the data of COPY …
+    `streams` are append-only relations. `data` is a file with the data of COPY …
     FROM STDIN, for engines that read it.
     """
 
@@ -126,7 +127,6 @@ class RunOptions(Struct, frozen=True):
     columns_size: int = 1 << 62
     rights: Rights = Rights.OBJECTS
     streams: tuple[Relation, ...] = ()
-    stores: tuple[str, ...] = ()
     data: Path | None = None
 
 

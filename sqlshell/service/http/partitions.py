@@ -13,6 +13,7 @@ from typing import BinaryIO
 
 from sqlshell.runtime.idle import IdleTimer, in_thread
 from sqlshell.runtime.unused_memory import return_unused_memory
+from sqlshell.service.engines.duckdb.published import RENDERING
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engine_file
 from sqlshell.service.results.time_zones import in_zone
@@ -139,7 +140,7 @@ class Partitions:
         organization = await asyncio.to_thread(self._organizations.get, record.organization)
         outcome, spool = record.outcome, record.spool
         assert outcome is not None
-        target = organization.folder("temporary") / str(uuid.uuid4())
+        target = organization.folder(RENDERING) / str(uuid.uuid4())
         rows = target.with_suffix(".rows") if spool.path is None else await asyncio.to_thread(spool.local_path)
         numbers = [number for number, _ in outcome.zoned]
         try:

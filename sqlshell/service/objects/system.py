@@ -68,6 +68,13 @@ _QUERIES = columns(
 )
 
 
+COLUMNS: Mapping[str, Sequence[tuple[str, str]]] = {
+    name: [(column.name, column.type) for column in shown]
+    for name, shown in ({name: shown for name, (shown, _) in _RELATIONS.items()} | {"queries": _QUERIES}).items()
+}
+"""The columns of all relations: names and interface types."""
+
+
 def publish(session: Session, sql: str, queries: Callable[[], Sequence[Facts]]) -> None:
     """Refresh the system relations that a statement may read. In a thread. Raises Failure.
 

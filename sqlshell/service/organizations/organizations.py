@@ -7,7 +7,7 @@ import json
 import shutil
 import threading
 import uuid
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,7 @@ from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
 from sqlshell.service.dialect import INTERFACE, SERVER, Dialect
 from sqlshell.service.engines.duckdb.contents import RESERVED
+from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
 from sqlshell.service.engines.engine import Engine, Limits, Relation
 from sqlshell.service.failure import Failure
 from sqlshell.service.options import Options
@@ -159,7 +160,7 @@ class Organizations:
     """All organizations, opened on first use.
 
     `single` is the engine of the only organization, if there can be no other. `embedded` says that the service is in
-    the process of its user.
+    the process of its user. `system` are the columns of the service's own relations.
     """
 
     def __init__(
@@ -171,8 +172,10 @@ class Organizations:
         *,
         embedded: bool = False,
         shared: SharedFiles | None = None,
+        system: Mapping[str, Sequence[tuple[str, str]]] | None = None,
     ) -> None:
         self.catalog = catalog
+        self._system = system or {}
         self.shared = shared
         """The place of results that several processes of the service share."""
         self._options = options
@@ -287,7 +290,7 @@ class Organizations:
         """
         folder = self._results.get(organization_id)
         if folder is None:
-            folder = (self.folder(organization_id) if organization_id else self._base()) / "results"
+            folder = (self.folder(organization_id) if organization_id else self._base()) / RESULTS
             folder.mkdir(mode=0o700, exist_ok=True)
             self._results[organization_id] = folder
         return folder / statement_id
@@ -400,14 +403,14 @@ class Organizations:
         organization: Organization | None = None
 
         def config() -> EngineConfig:
-            for name in ("copies", "results", "temporary"):
-                if name == "temporary":
-                    shutil.rmtree(base / name, ignore_errors=True)
+            for name in ("temporary", SPOOL):
+                shutil.rmtree(base / name, ignore_errors=True)
+            for name in (*FOLDERS, "temporary", RESULTS, RENDERING):
                 (base / name).mkdir(mode=0o700, exist_ok=True)
             databases, broken = self._databases(organization_id, folder_of_databases)
             if not databases and not broken and made_first:
                 databases[DATABASE] = folder_of_databases / made_first
-            return EngineConfig(base, databases, self._limits(organization_id))
+            return EngineConfig(base, databases, self._limits(organization_id), self._system)
 
         def broken_now() -> dict[tuple[str, str], str]:
             _, broken = self._databases(organization_id, folder_of_databases)

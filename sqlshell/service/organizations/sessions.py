@@ -260,6 +260,9 @@ class Session(Struct, eq=False):
                     raise missing("role", name)
                 if not self.caller.has_role(name):
                     raise Failure(sqlstate.PRIVILEGE, f"permission denied: this token does not have role {name!r}")
+                if name != self.role and self.connection.in_transaction:
+                    # It began with the rights of the other role.
+                    raise Failure("25001", "cannot change the role in a transaction; COMMIT or ROLLBACK first")
                 self.role = name
             case "store":
                 self.organization.catalog.get(self.organization.id, "store", name)

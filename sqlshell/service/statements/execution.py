@@ -77,9 +77,9 @@ CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re
 NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
 """The engine's sqlStates for a missing relation; if the name looks like a file's, the engine looks for a file."""
 
-CREATES = re.compile(r"\s?(?:explain analyze )?create(?!\w)", re.I)
+CHANGES_OBJECTS = re.compile(r"\s?(?:explain analyze )?(?:alter|comment|create|drop)(?!\w)", re.I)
 
-UNCHANGED = NOT_FOUND | {"42000", sqlstate.SYNTAX, "42704"}
+UNCHANGED = NOT_FOUND | {"25006", "42000", sqlstate.SYNTAX, "42704"}
 """The engine's sqlStates for a change of a store; in the embedded service, entities are views."""
 
 SERVICE_OBJECTS = frozenset(
@@ -213,7 +213,6 @@ class Execution:
             self._options.bounds.columns_size,
             session.rights,
             tuple(organization.streams.known),
-            tuple(organization.store_names),
         )
 
     def options_of(self, record: Record) -> RunOptions:
@@ -359,12 +358,10 @@ class Execution:
             feed = session.connection.feed(sql, named, options) if named else None
             if feed is not None:
                 return feed
-            if reads_store and not organization.is_confined and session.connection.transaction != "failed":
-                # DuckDB has no plan for statements that read files, so the target and other sources are unknown.
-                if CREATES.match(without_literals(sql[:4000])):
-                    stores.check_read_only(organization, session.connection, sql)
-                if named and (in_store or stores.named_stores(organization, sql)):
-                    stores.check_streams(organization, session.connection, sql)
+            writable = reads_store and not organization.is_confined and session.connection.transaction != "failed"
+            if writable and CHANGES_OBJECTS.match(without_literals(sql[:4000])):
+                # The embedded service's database of a store could be changed, unlike the copy under `serve`.
+                stores.check_read_only(organization, session.connection, sql)
             return session.connection.run(sql, options, record.spool)
 
         try:

@@ -40,9 +40,6 @@ DEEPEST = 32
 WRITABLE = (".json", ".jsonl", ".ndjson")
 """Extensions of files to which records can be added, besides files without an extension made by CREATE ENTITY."""
 
-_WHOLE = r"from|join|using|update|merge\s+into|truncate(?:\s+table)?"
-"""Verbs for targets(), followed by a relation that is read to its end or changed by other means than INSERT."""
-
 _TRUTH = {"true": True, "false": False}
 
 
@@ -360,16 +357,6 @@ def check_read_only(organization: Organization, connection: Connection, sql: str
                 f"cannot change store {store!r} with this statement; "
                 "use INSERT INTO ENTITY to add records to a writable store",
             )
-
-
-def check_streams(organization: Organization, connection: Connection, sql: str) -> None:
-    """Raises Failure if a statement that names a store would read a stream to its end, or change it other than by
-    INSERT, judging by its text: DuckDB shows no plan for statements that read files."""
-    for names in targets(sql, _WHOLE):
-        relation = connection.resolve(names)
-        if relation in organization.streams.known:
-            reason = "a statement that uses an entity of a store can use a stream only in INSERT INTO"
-            raise Failure(sqlstate.UNSUPPORTED, f"{'.'.join(relation)} is a stream; {reason}")
 
 
 def check_entities(

@@ -24,15 +24,18 @@ from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import make_feed
 from sqlshell.service.engines.duckdb.nesting import check_nesting
 from sqlshell.service.engines.duckdb.planned import planned
+from sqlshell.service.engines.duckdb.replay import check_replay
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
+from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.duckdb.results.render import type_name
 from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of, run_statement
 from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns, run_select, selected_constants
 from sqlshell.service.engines.duckdb.results.simple import brief, one_row
-from sqlshell.service.engines.duckdb.rights.statement_checker import AllowedStatement, StatementChecker
-from sqlshell.service.engines.duckdb.rights.walk import EngineState
+from sqlshell.service.engines.duckdb.rights.check import AllowedStatement, Policy, check, denied, spoken
 from sqlshell.service.engines.duckdb.statement_traits import first_word, returns_rows, writes_inside
+from sqlshell.service.engines.duckdb.stream_use import StreamUse
+from sqlshell.service.engines.duckdb.translation.binding import Binder
 from sqlshell.service.engines.duckdb.translation.errors import explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
 from sqlshell.service.engines.engine import (
@@ -80,19 +83,24 @@ QUICK = 3
 class DuckdbConnection:
     """A separate connection, so that its transactions, temporary tables and settings are separate too.
 
-    `known` is the state that statements are checked with; it is strict under `serve`.
+    `policy` is what statements are checked with; it is strict under `serve`. `results` reads the files that it writes;
+    without it, the partitions of an Outcome's `written` are to be found elsewhere.
     """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, known: EngineState | None = None, room: DiskSpace | None = None
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        policy: Policy | None = None,
+        room: DiskSpace | None = None,
+        results: Reader | None = None,
     ) -> None:
-        known = known or EngineState()
+        self._policy = policy or Policy(frozenset)
         self._connection = connection
         self._room = room or DiskSpace()
-        self._strict = known.strict
-        self._known = known
+        self._results = results
+        self._strict = self._policy.strict
         self._cancellation = Cancellation(connection)
-        self._checker = StatementChecker(connection, known, self._cancellation)
+        self._binder = Binder(connection, self._cancellation)
         self._watched = False
         self._brief: int | None = None
         self._asked = self._first = self.timezone = ""
@@ -102,7 +110,7 @@ class DuckdbConnection:
         self._ends = False
         """Whether the running statement ends a transaction."""
         self._read_only = False
-        """Whether a transaction that changes nothing is open: a reader's BEGIN, or one around a single statement."""
+        """Whether a READ ONLY transaction is open: a reader's BEGIN, or one around a single statement."""
         self._placed = True
         """Whether database and schema are known to be those of the DuckDB connection."""
         self.database, self.schema, _ = self._place()
@@ -111,7 +119,12 @@ class DuckdbConnection:
         growing = CountingSink(sink, self._room)
         try:
             with self._statement():
-                return self._ran(sql, options, growing, trusted=trusted)
+                outcome = self._ran(sql, options, growing, trusted=trusted)
+                if self._results is None or outcome.written is None or growing.path is None:
+                    return outcome
+                # Otherwise who called finds the partitions.
+                filed = self._results.partitions(growing.path, outcome.written, options)
+                return replace(outcome, filed=filed, written=None)
         finally:
             growing.close()
             if len(sql) > LARGE:
@@ -167,9 +180,14 @@ class DuckdbConnection:
         check_nesting(sql)
 
         def mismatch(text: str) -> int | None:
-            return self._checker.mismatch(text, options, in_transaction=self._open)
+            try:
+                self._checked(text, options)
+            except (duckdb.Error, Failure):
+                # The statement fails, or is refused, when it runs.
+                return None
+            return self._binder.mismatch(text, in_transaction=self._open)
 
-        return translated(sql, self._checker.has_function, mismatch)
+        return translated(sql, self._binder.has_function, mismatch)
 
     def run_batch(self, runs: Runs, options: RunOptions, ended: Ended) -> None:
         began = time.perf_counter()
@@ -182,7 +200,8 @@ class DuckdbConnection:
                             raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
                         outcome: Outcome | Exception = self.run(sql, options, sink)
                         assert isinstance(outcome, Outcome)
-                        sink.finish(outcome.filed)
+                        if outcome.written is None:
+                            sink.finish(outcome.filed)
                     except Exception as error:
                         outcome = error
                 now = time.perf_counter()
@@ -201,18 +220,13 @@ class DuckdbConnection:
         source = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
         listed = f" ({', '.join(map(always_quoted, columns))})" if columns else ""
         into = f"INSERT INTO {'.'.join(map(always_quoted, names))}{listed}"
-        with self._statement():
+        with self._statement(), self._refusing("INSERT", options), self._reading(options.rights is Rights.READ):
             self._ends = False
             try:
                 if options.rights is Rights.READ:
-                    # A reader is refused before anything of the file is read.
-                    self._checker.check(f"{into} SELECT NULL", options, in_transaction=self._open)
+                    # Nothing of the file is read for a reader who may not change the relation.
+                    self._connection.execute(f"DELETE FROM {'.'.join(map(always_quoted, names))} WHERE false")
                 sources = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE FROM {source}").fetchall()]
-                width = len(sources)
-                if self._checks_statements(options):
-                    # The rows come from a file that the statement does not name: the right that counts is to insert.
-                    values = ", ".join(["NULL"] * width)
-                    self._checker.check(f"{into} SELECT {values}", options, in_transaction=self._open)
                 self._prepare(into, options)
                 table = f"SELECT {listed.strip(' ()') or '*'} FROM {'.'.join(map(always_quoted, names))}"
                 targets = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE {table}").fetchall()]
@@ -237,13 +251,13 @@ class DuckdbConnection:
             translation = self._translation(sql, options)
             try:
                 with explained(translation):
-                    kind = self._parsed(translation.statement.sql if translation is not None else sql).kind
+                    kind = self._checked(translation.statement.sql if translation is not None else sql, options).kind
             except duckdb.Error as error:
                 raise failure(error) from error
             if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
                 cause = f"{first_word(sql).upper()} … affects more than the current database"
                 raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
-        with self._known.changing(), self._cancellation.statement():
+        with self._cancellation.statement():
             self._run_together(statements, options, sink)
 
     def _run_together(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
@@ -255,7 +269,7 @@ class DuckdbConnection:
                 self._cancellation.check()
                 self.run(sql, options, sink)
             self._cancellation.check()
-            self._cancellation.execute("ROLLBACK" if self._read_only else "COMMIT")
+            self._cancellation.execute("COMMIT")
         except duckdb.Error as error:
             raise failure(error) from error
         finally:
@@ -281,8 +295,6 @@ class DuckdbConnection:
             self._connection.execute(f"USE {always_quoted(wanted)}.{always_quoted(into)}")
         except duckdb.Error as error:
             raise failure(error) from error
-        finally:
-            self._checker.forget()
         self.database, self.schema, _ = self._place()
 
     def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
@@ -300,28 +312,25 @@ class DuckdbConnection:
             return feed
 
     def _feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
-        if not self._checks_statements(options):
-            return make_feed(self._connection, sql, streams, self.resolve)
-        with self._reading(options):
-            if self._parsed(sql).kind != "SELECT":
-                return None
-            # The rows of the SELECT are read again and again, without a role.
-            reading = replace(options, rights=Rights.READ, streams=())
-            allowed = self._checker.check(sql, reading, in_transaction=self._open)
-            # A common table expression or temporary table may have the name of a stream.
-            reads = {tuple(part.lower() for part in path) for path in allowed.reads}
-            read = [item for item in streams if tuple(part.lower() for part in item) in reads]
-            return make_feed(self._connection, allowed.sql, read, self.resolve) if read else None
+        if self._parsed(sql).kind != "SELECT" or writes_inside(sql):
+            return None
+        # The rows of the SELECT are read again and again, in a READ ONLY transaction of the engine's own.
+        self._checked(sql, replace(options, rights=Rights.READ))
+        read = StreamUse(self._connection, streams, self.resolve, bound=not self._open).read(sql)
+        with self._reading(options.rights is Rights.READ):
+            return make_feed(self._connection, sql, read) if read else None
 
     def plan(self, sql: str, options: RunOptions) -> Plan:
         with self._statement():
             translation = self._translation(sql, options)
             with explained(translation):
-                # A reader's statement is refused; for other roles, so are expressions that would be evaluated while
-                # binding.
                 asked = translation.statement.sql if translation is not None else sql
-                allowed = self._checker.check(asked, options, in_transaction=self._open)
-                plan = planned(self._connection, allowed.sql, allowed.reads)
+                checked = self._checked(asked, options)
+                self._check_streams(asked, options)
+                # In a READ ONLY transaction, DuckDB would not plan what changes something.
+                if options.rights is Rights.READ:
+                    raise denied(spoken(checked.kind, first_word(asked)), options.rights, checked.kind)
+                plan = planned(self._connection, asked)
             bounded(plan.columns, options)
             return plan
 
@@ -395,7 +404,8 @@ class DuckdbConnection:
         """Database, schema and time zone of the session."""
         with self._cancellation.protected():
             rows = self._connection.execute(
-                "SELECT current_database(), current_schema(), current_setting('TimeZone')"
+                "SELECT system.main.current_database(), system.main.current_schema(), "
+                "system.main.current_setting('TimeZone')"
             ).fetchall()
         database, schema, timezone = rows[0]
         return str(database), str(schema), str(timezone)
@@ -405,14 +415,21 @@ class DuckdbConnection:
         """Whether a transaction is open: the session's own, or one around a single statement."""
         return bool(self.transaction) or self._read_only
 
-    def _checks_statements(self, options: RunOptions) -> bool:
-        """Whether statements are checked: in the embedded service only if there is something to protect."""
-        return bool(self._strict or options.rights < Rights.OBJECTS or options.streams or options.stores)
+    def _checked(self, sql: str, options: RunOptions) -> AllowedStatement:
+        """A statement that may run. Raises Failure, and duckdb.Error for a syntax error."""
+        if self._strict or options.rights < Rights.OBJECTS:
+            writes = bool(self.transaction) and not self._read_only
+            return check(self._connection, self._policy, sql, options.rights, in_transaction=writes)
+        return self._parsed(sql)
+
+    def _check_streams(self, sql: str, options: RunOptions) -> None:
+        if options.streams:
+            StreamUse(self._connection, options.streams, self.resolve, bound=not self._open).check(sql)
 
     @contextlib.contextmanager
-    def _reading(self, options: RunOptions) -> Iterator[None]:
-        """Run a reader's statement in a read-only transaction."""
-        if self._open or options.rights > Rights.READ:
+    def _reading(self, read_only: bool) -> Iterator[None]:
+        """Run a statement in a READ ONLY transaction if it has to, and no other one is open."""
+        if not read_only or self._open:
             yield
             return
         self._cancellation.execute(READ_ONLY)
@@ -420,18 +437,24 @@ class DuckdbConnection:
         try:
             self._cancellation.check()
             yield
+            # Temporary objects are lasting in the session.
+            self._cancellation.execute("COMMIT")
         finally:
-            self._leave()
-
-    def _leave(self) -> None:
-        """End the transaction around a single statement. Never by COMMIT, which invalidates the instance if binding has
-        advanced a sequence.
-        """
-        if self._read_only and not self.transaction:
             self._read_only = False
             self._cancellation.roll_back()
             if not self._placed:
                 self._look_at_place()
+
+    @contextlib.contextmanager
+    def _refusing(self, what: str, options: RunOptions, kind: str = "INSERT") -> Iterator[None]:
+        """Say of a change that a READ ONLY transaction does not allow that the role may not make it."""
+        try:
+            yield
+        except (duckdb.Error, Failure) as error:
+            cause = error if isinstance(error, duckdb.Error) else error.__cause__
+            if options.rights < Rights.OBJECTS and messages.is_read_only_transaction(str(cause)):
+                raise denied(what, options.rights, kind) from cause
+            raise
 
     def _after_failure(self, error: BaseException | None) -> None:
         """Update the state of the transaction after a failure: some errors fail the whole transaction."""
@@ -478,7 +501,7 @@ class DuckdbConnection:
             raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(statements)}")
         kind = kind_of(statements[0], sql)
         ends = kind == "TRANSACTION" and first_word(str(statements[0].query)) in ENDS
-        return AllowedStatement(kind, sql, statements[0], transaction="COMMIT" if ends else "")
+        return AllowedStatement(kind, sql, statements[0], "end" if ends else "")
 
     @contextlib.contextmanager
     def _finding_end(self, sql: str) -> Iterator[None]:
@@ -506,31 +529,18 @@ class DuckdbConnection:
     def _check_and_run(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
         if not self._strict:
             check_files(sql, self._profile)
-        if not self._checks_statements(options):
-            if one_row(sql) and ";" not in sql.rstrip("; \n"):
-                # DuckDB would parse a SELECT of constants twice.
-                return self._carry_out(AllowedStatement("SELECT", sql, sql), options, sink)
-            return self._carry_out(self._parsed(sql), options, sink)
-        if (known := self._checker.constant(sql)) is not None:
-            return self._carry_out(known, options, sink)
-        with self._reading(options):
-            allowed = self._checker.check(sql, options, in_transaction=self._open)
-            if allowed.kind == "TRANSACTION":
-                self._leave()
-                allowed = self._without_changes(allowed, options)
-            try:
-                with self._checker.running(allowed):
-                    return self._carry_out(allowed, options, sink)
-            finally:
-                self._checker.remove(allowed.types)
-
-    def _without_changes(self, allowed: AllowedStatement, options: RunOptions) -> AllowedStatement:
-        """A reader's BEGIN starts a transaction that changes nothing and is always rolled back."""
-        if allowed.transaction == "BEGIN_TRANSACTION":
-            if options.rights > Rights.READ:
-                return allowed
-            return replace(allowed, parsed=READ_ONLY)
-        return replace(allowed, parsed="ROLLBACK") if self._read_only else allowed
+        if not self._strict and options.rights is Rights.OBJECTS and one_row(sql) and ";" not in sql.rstrip("; \n"):
+            # DuckDB would parse a SELECT of constants twice.
+            return self._carry_out(AllowedStatement("SELECT", sql, sql), options, sink)
+        checked = self._checked(sql, options)
+        what = spoken(checked.kind, first_word(sql))
+        self._check_streams(sql, options)
+        with self._refusing(what, options, checked.kind), self._reading(checked.read_only and not checked.transaction):
+            if self._strict and checked.kind == "ALTER":
+                check_replay(self._connection, sql)
+            if checked.transaction == "begin" and options.rights is Rights.READ:
+                checked = replace(checked, parsed=READ_ONLY)
+            return self._carry_out(checked, options, sink)
 
     def _carry_out(self, allowed: AllowedStatement, options: RunOptions, sink: CountingSink) -> Outcome:
         kind, parsed, sql = allowed.kind, allowed.parsed, allowed.sql
@@ -539,12 +549,12 @@ class DuckdbConnection:
         if kind != "TRANSACTION":
             # Setting these fails in an aborted transaction: COMMIT and ROLLBACK do not need them.
             self._prepare(sql, options)
-        self._ends = kind == "TRANSACTION" and allowed.transaction in {"COMMIT", "ROLLBACK"}
+        self._ends = allowed.transaction == "end"
         if kind == "SELECT" and one_row(sql):
             outcome = selected_constants(self._connection, parsed, options, sink)
             if outcome is not None:
                 return outcome
-        if kind == "SELECT" and allowed.required_rights is Rights.READ and not writes_inside(sql):
+        if kind == "SELECT" and not writes_inside(sql):
             try:
                 return run_select(self._connection, sql, options, sink, self._reaches_files)
             except duckdb.Error as error:

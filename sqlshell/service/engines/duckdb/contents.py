@@ -89,7 +89,7 @@ def columns(relation: Relation) -> str:
 
 def inline(rows: Listing) -> str:
     """SQL for a relation with these rows."""
-    kinds = {name: _KINDS[kind] for name, kind in rows.columns}
+    kinds = {name: KINDS[kind] for name, kind in rows.columns}
     names = [f"c{number}" for number in range(len(kinds))]
     if not rows.rows:
         empty = ", ".join(f"NULL::{kind} AS {always_quoted(name)}" for name, kind in kinds.items())
@@ -106,7 +106,7 @@ def inline(rows: Listing) -> str:
     return f"SELECT {each} FROM unnest(from_json({literal(held)}, {literal(form)})) t(r)"
 
 
-_KINDS = {
+KINDS = {
     "VARCHAR": "VARCHAR",
     "BOOLEAN": "BOOLEAN",
     "INTEGER": "INTEGER",

@@ -72,6 +72,8 @@ def _state(error: Exception, message: str) -> str:
             state = sqlstate.UNSUPPORTED
         case duckdb.InvalidInputException() if messages.is_read_only(message):
             state = "25006"
+        case duckdb.InvalidInputException() if messages.is_locked_setting(message):
+            state = sqlstate.PRIVILEGE
         case duckdb.InternalException() if messages.lacks_memory(message):
             state = sqlstate.LIMIT
         case RuntimeError() if messages.is_interrupted(message):

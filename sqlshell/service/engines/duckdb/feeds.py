@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import duckdb
@@ -33,23 +33,16 @@ AGAIN_SECONDS = 0.05
 NOT_HERE = f"a SELECT on a stream supports only filters and projections, because {NO_CONTINUOUS_QUERIES}"
 
 
-def make_feed(
-    connection: duckdb.DuckDBPyConnection,
-    sql: str,
-    streams: Collection[Relation],
-    resolve: Callable[[Sequence[str]], Relation],
-) -> Feed | None:
-    """The feed of a SELECT; None if it reads none of `streams`. Raises Failure (0A000) if it is not supported."""
+def make_feed(connection: duckdb.DuckDBPyConnection, sql: str, streams: Sequence[Relation]) -> Feed | None:
+    """The feed of a SELECT that reads `streams`; None if DuckDB does not show its tree.
+
+    Raises Failure (0A000) if it is not supported.
+    """
     tree = _parsed(connection, sql)
     if tree is None:
         return None
-    known = {_folded(stream): stream for stream in streams}
-    named = [_folded(resolve(path)) for path in _tables(tree)]
-    read = [known[name] for name in named if name in known]
-    if not read:
-        return None
-    stream = read[0]
-    if len(read) > 1:
+    stream = streams[0]
+    if len(streams) > 1:
         raise Failure(sqlstate.UNSUPPORTED, f"a join of streams is not supported: {NOT_HERE}")
     node = tree["statements"][0]["node"]
     _check(connection, node)
@@ -62,7 +55,7 @@ def make_feed(
     )
     assert inner is not None
     node["from_table"] = inner["statements"][0]["node"]["from_table"]
-    deserialized = connection.execute("SELECT json_deserialize_sql(?::VARCHAR::JSON)", [json.dumps(tree)]).fetchone()
+    deserialized = connection.execute("SELECT system.main.json_deserialize_sql(?)", [json.dumps(tree)]).fetchone()
     over_new = str(deserialized[0]) if deserialized else ""
     try:
         described = connection.execute(f"DESCRIBE\n{over_new}", {"lo": 0, "hi": 0}).fetchall()
@@ -129,25 +122,9 @@ def _rendered(row: Sequence[str]) -> str:
 
 def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:
     """The parse tree of a SELECT, None for other statements."""
-    serialized = connection.execute("SELECT json_serialize_sql(?::VARCHAR)", [sql]).fetchone()
+    serialized = connection.execute("SELECT system.main.json_serialize_sql(?)", [sql]).fetchone()
     tree: Any = json.loads(serialized[0]) if serialized else {"error": True}
     return None if tree["error"] or len(tree["statements"]) != 1 else tree
-
-
-def _folded(relation: Relation) -> tuple[str, str, str]:
-    return relation[0].lower(), relation[1].lower(), relation[2].lower()
-
-
-def _tables(tree: Any) -> Iterator[Sequence[str]]:
-    """The names of all tables in a parse tree."""
-    if isinstance(tree, dict):
-        if tree.get("type") == "BASE_TABLE":
-            yield [part for part in (tree["catalog_name"], tree["schema_name"], tree["table_name"]) if part]
-        for part in tree.values():
-            yield from _tables(part)
-    elif isinstance(tree, list):
-        for part in tree:
-            yield from _tables(part)
 
 
 def _check(connection: duckdb.DuckDBPyConnection, node: Any) -> None:

@@ -13,7 +13,7 @@ import duckdb
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.duckdb import messages, objects
+from sqlshell.service.engines.duckdb import messages, objects, published
 from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.contents import (
@@ -32,7 +32,7 @@ from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.feeds import evaluate
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
-from sqlshell.service.engines.duckdb.rights.walk import EngineState
+from sqlshell.service.engines.duckdb.rights.check import Policy
 from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Feed, Limits, Listing, ObjectQuery, Relation, Rows
 from sqlshell.service.failure import Failure
@@ -63,10 +63,12 @@ class DuckdbEngine(ResultFiles):
         read_only: bool = False,
         installs: bool = True,
     ) -> None:
-        self._known = EngineState()
+        self._policy = Policy(self._functions)
         self._lock = threading.RLock()
         self._mounting = threading.Lock()
         self._published = False
+        self._files: published.PublishedRelations | None = None
+        """The relations that statements cannot change, under `serve`."""
         self._shown: dict[str, Listing] = {}
         """The system relations that were published."""
         self.broken: dict[str, str] = {}
@@ -102,9 +104,15 @@ class DuckdbEngine(ResultFiles):
     def version(self) -> str:
         return version()
 
-    def lock(self, folder: Path, databases: Mapping[str, Path], limits: Limits) -> None:
-        """Keep `databases` (name -> file) attached, forbid access to files outside `folder`, and lock the
-        configuration.
+    def lock(
+        self,
+        folder: Path,
+        databases: Mapping[str, Path],
+        limits: Limits,
+        system: Mapping[str, published.Columns] | None = None,
+    ) -> None:
+        """Keep `databases` (name -> file) attached, forbid access to files outside of the engine's folders in `folder`,
+        and lock the configuration. `system` are the columns of the relations that publish() writes.
 
         Sessions begin in the first database that can be opened; if none can, in the service's own.
         """
@@ -129,19 +137,17 @@ class DuckdbEngine(ResultFiles):
                     root.execute(f"CREATE SCHEMA {always_quoted(name)}.{FIRST_SCHEMA}")
             except duckdb.Error as error:
                 self.broken[name] = str(error).partition("\n")[0].replace(str(path), path.name)
+        published.attach(root, folder / published.FOLDER, system or {})
+        self._files = published.PublishedRelations(folder / published.FOLDER)
         # New connections begin in the database that was attached first.
-        self._system()
         self.first_database = next((name for name in databases if name not in self.broken), SYSTEM)
         root.execute(f"USE {always_quoted(self.first_database)}")
         root.execute("DETACH memory")
-        functions = "SELECT DISTINCT lower(function_name) FROM duckdb_functions() WHERE internal"
-        settings = "SELECT DISTINCT lower(name) FROM duckdb_settings()"
-        views = "SELECT DISTINCT lower(view_name) FROM duckdb_views() WHERE internal AND schema_name = 'main'"
-        types = "SELECT DISTINCT lower(type_name) FROM duckdb_types() WHERE internal"
-        asked = (functions, settings, views, types)
-        self._known.restrict(*([row[0] for row in root.execute(sql).fetchall()] for sql in asked))
+        self._policy.restrict(folder)
         for setting in (
-            f"allowed_directories = [{literal(str(folder))}]",
+            f"allowed_directories = [{', '.join(literal(str(folder / name)) for name in published.FOLDERS)}]",
+            # The files of published relations are replaced.
+            "enable_external_file_cache = false",
             "allow_community_extensions = false",
             "autoinstall_known_extensions = false",
             "autoload_known_extensions = false",
@@ -154,7 +160,9 @@ class DuckdbEngine(ResultFiles):
             root.execute(f"SET {setting}")
 
     def connect(self) -> DuckdbConnection:
-        return DuckdbConnection(self._root.cursor(), self._known, self._room)
+        # Under `serve` the process that writes results cannot read them.
+        results = None if self._policy.strict else self._results
+        return DuckdbConnection(self._root.cursor(), self._policy, self._room, results)
 
     def give_back(self) -> None:
         """Do nothing, because the service returns the memory of its own process."""
@@ -220,10 +228,12 @@ class DuckdbEngine(ResultFiles):
         return inline(rows)
 
     def publish(self, tables: Mapping[str, Listing]) -> None:
+        if self._files is not None:
+            self._files.publish(tables)
+            return
         with self._lock:
             self._system()
             for name, rows in tables.items():
-                # Unchanged relations are not replaced, so that checks of statements that read them stay valid.
                 if self._shown.get(name) != rows:
                     self._execute(f"CREATE OR REPLACE TABLE {SYSTEM}.sys.{always_quoted(name)} AS {inline(rows)}")
                     self._shown[name] = rows
@@ -255,13 +265,21 @@ class DuckdbEngine(ResultFiles):
         self._stores.discard(store)
         self._viewed = {key: stamp for key, stamp in self._viewed.items() if key[0] != store}
 
+    def _functions(self) -> list[str]:
+        """The names of DuckDB's own functions, in lower case; pragmas are not called by a name."""
+        asked = "SELECT lower(function_name) FROM duckdb_functions() WHERE internal AND function_type <> 'pragma'"
+        return [str(name) for (name,) in self._root.cursor().execute(asked).fetchall()]
+
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         if self._admin is None:
             self._admin = self._root.cursor()
+            if self._policy.strict:
+                # No object of a user's database takes the place of one of DuckDB's there.
+                self._admin.execute(f"USE {SYSTEM}.sys")
         return self._admin
 
     def _execute(self, sql: str) -> None:
-        with self._lock, self._known.changing():
+        with self._lock:
             try:
                 self._cursor().execute(sql)
             except duckdb.Error as error:

@@ -16,6 +16,7 @@ HEAD: Final = 2000
 _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"no transaction is active"), "25P01"),
     (re.compile(r"cannot start a transaction within a transaction"), "25001"),
+    (re.compile(r"launched in read-only mode"), "25006"),
     (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
     (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_SCHEMA),
     (re.compile(r"(?:Table|View|Sequence|Index) with name .* does not exist"), sqlstate.NO_RELATION),
@@ -99,9 +100,14 @@ def is_read_only(message: str) -> bool:
     return "attached in read-only mode" in message[:HEAD]
 
 
-def needs_write(message: str) -> bool:
-    """Whether a statement tried to change something in a read-only transaction."""
-    return "read-only mode" in message
+def is_read_only_transaction(message: str) -> bool:
+    """Whether a statement tried to change something in a READ ONLY transaction."""
+    return "launched in read-only mode" in message[:HEAD]
+
+
+def is_locked_setting(message: str) -> bool:
+    """Whether a setting cannot be changed because the configuration is locked."""
+    return "the configuration has been locked" in message[:HEAD]
 
 
 def lacks_memory(message: str) -> bool:
@@ -136,11 +142,6 @@ def is_locked(message: str) -> bool:
 def is_open_otherwise(message: str) -> bool:
     """Whether this process has the database open with different settings."""
     return "different configuration" in message
-
-
-def is_unresolved(message: str) -> bool:
-    """Whether DuckDB has a plan of the statement only after optimization."""
-    return message.startswith("Failed to bind column reference")
 
 
 def is_conversion(message: str) -> bool:

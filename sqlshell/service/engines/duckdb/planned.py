@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import duckdb
 
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.render import NAMES, field_name
-from sqlshell.service.engines.engine import Plan
+from sqlshell.service.engines.duckdb.rights.check import words
+from sqlshell.service.engines.engine import Plan, Relation
 
 _RELATIONS = frozenset({"LOGICAL_CREATE_TABLE", "LOGICAL_CREATE_VIEW", "LOGICAL_INSERT"})
 
@@ -18,14 +20,48 @@ LARGEST = 1 << 20
 """A plan with more than this many characters is left out."""
 
 
-def planned(connection: duckdb.DuckDBPyConnection, sql: str, reads: Collection[tuple[str, ...]]) -> Plan:
-    """The plan of an allowed CREATE or INSERT that reads these relations. Raises duckdb.Error."""
-    serialized = connection.execute("SELECT json_serialize_plan($1, optimize := false)", [sql]).fetchone()
-    plans = json.loads(serialized[0]).get("plans", []) if serialized else []
-    explained = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+def planned(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan:
+    """The plan of an allowed CREATE or INSERT. Raises duckdb.Error."""
+    plans = _plans(connection, sql)
+    try:
+        explained = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+    except duckdb.Error as error:
+        raise failure(error, lines_before=1) from error
     tree = str(explained[1]) if explained is not None else ""
-    whole = sorted({(path[0], path[1], path[2]) for path in reads if len(path) == 3})
-    return Plan(_columns(plans[0]) if plans else [], whole, tree if len(tree) <= LARGEST else "")
+    view = bool(plans) and plans[0]["type"] == "LOGICAL_CREATE_VIEW"
+    # The plan of a view contains its SELECT only in parsed form.
+    reads = sorted(set(_reads(_plans(connection, _select(sql)) if view else plans)))
+    return Plan(_columns(plans[0]) if plans else [], reads, tree if len(tree) <= LARGEST else "")
+
+
+def _plans(connection: duckdb.DuckDBPyConnection, sql: str) -> list[Any]:
+    asked = "SELECT system.main.json_serialize_plan($1, optimize := false)"
+    serialized = connection.execute(asked, [sql]).fetchone()
+    plans: list[Any] = json.loads(serialized[0]).get("plans", []) if serialized else []
+    return plans
+
+
+def _select(sql: str) -> str:
+    """The text behind the first AS of a CREATE VIEW that is in no parentheses."""
+    depth = 0
+    for word in words(sql):
+        depth += (word.word == "(") - (word.word == ")")
+        if word.word == "as" and not depth:
+            return sql.encode()[word.start + 2 :].decode()
+    return sql
+
+
+def _reads(tree: Any) -> Iterator[Relation]:
+    """The tables that a plan reads."""
+    if isinstance(tree, dict):
+        table = (tree.get("function_data") or {}).get("qualified_name") or {}
+        if tree.get("type") == "LOGICAL_GET" and len(table.get("path", ())) == 3:
+            database, schema, name = table["path"]
+            yield database, schema, name
+        tree = list(tree.values())
+    if isinstance(tree, list):
+        for part in tree:
+            yield from _reads(part)
 
 
 def _columns(plan: Mapping[str, Any]) -> list[ColumnInfo]:

@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import typing
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -29,6 +29,8 @@ from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.messages import is_locked
+from sqlshell.service.engines.duckdb.published import FOLDER, RENDERING, RESULTS, SPOOL
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome, Sink
 from sqlshell.service.engines.process.frames import (
     READ,
@@ -84,9 +86,28 @@ CONNECTION: Final = frozenset(
     {"use", "feed", "plan", "resolve", "columns", "listed", "load", "run_all", "lose_transaction"}
 )
 ENGINE: Final = frozenset(
-    {"attach", "detach", "mount", "identity", "exists", "read_listing", "publish", "head", "rows", "read", "convert"}
+    {"attach", "detach", "mount", "identity", "exists", "read_listing", "head", "rows", "read", "partitions", "convert"}
 )
 """The methods that may be called."""
+
+
+class Renderer(ResultFiles):
+    """What a process has instead of an engine if it only renders results."""
+
+    first_database = "results"
+    broken: Mapping[str, str] = {}
+
+    def connect(self) -> NoReturn:
+        raise Failure(sqlstate.INTERNAL, "internal error: this process has no databases")
+
+    def leave(self, number: int) -> None:
+        """Do nothing: it reads no streams."""
+
+    def read_listing(self, sql: str) -> list[tuple[str, ...]]:
+        return []
+
+    def close(self) -> None:
+        self.release_memory()
 
 
 class ChildConnection:
@@ -164,7 +185,7 @@ class ChildConnection:
 class Host:
     """The engine with its connections, and the threads that process calls."""
 
-    def __init__(self, orders: socket.socket, engine: DuckdbEngine) -> None:
+    def __init__(self, orders: socket.socket, engine: DuckdbEngine | Renderer) -> None:
         self.engine = engine
         self._orders = orders
         self._sending = threading.Lock()
@@ -316,7 +337,8 @@ class Host:
             connection = held.begin(run.first, len(run.statements))
             if run.trusted or alone:
                 outcome = connection.run(run.statements[0], run.options, sinks[0], trusted=run.trusted)
-                sinks[0].finish(outcome.filed)
+                if outcome.written is None:
+                    sinks[0].finish(outcome.filed)
                 ended(0, outcome, 0.0)
             else:
                 connection.run_batch(list(zip(run.statements, sinks, strict=True)), run.options, ended)
@@ -417,13 +439,31 @@ def open_engine(asked: Open) -> DuckdbEngine:
     while True:
         engine = DuckdbEngine(temporary=asked.folder / "temporary")
         try:
-            engine.lock(asked.folder, asked.databases, asked.limits)
+            engine.lock(asked.folder, asked.databases, asked.limits, asked.system)
         except Exception as error:
             raise Failure(sqlstate.INTERNAL, str(error).partition("\n")[0]) from error
         if time.monotonic() > until or not any(is_locked(reason) for reason in engine.broken.values()):
             return engine
         engine.close()
         time.sleep(0.05)
+
+
+def _restricted(asked: Open, orders: socket.socket) -> sandbox.Protections:
+    """Give up all access that is not needed for what was asked. The process exits if the system refuses that."""
+    folder, limits = asked.folder, asked.limits
+    temporary = folder / (RENDERING if asked.renders else "temporary")
+    os.environ["TMPDIR"] = str(temporary)
+    databases = folder / "databases"
+    bounds = sandbox.Bounds(sandbox.memory_bound(limits.memory, limits.threads), sandbox.file_bound(databases))
+    if asked.renders:
+        read, write, fill = [folder / RESULTS], [temporary], []
+    else:
+        read, write, fill = [folder / "copies"], [databases, temporary, folder / FOLDER], [folder / SPOOL]
+    try:
+        return sandbox.restrict(read, write, bounds, fill=fill, parent=asked.parent)
+    except OSError as error:
+        send(orders, Broken(f"the engine's process cannot be restricted: {error}"))
+        os._exit(1)
 
 
 def main() -> NoReturn:
@@ -440,26 +480,18 @@ def main() -> NoReturn:
         os._exit(0)
     first = read_order(message)
     assert isinstance(first, Open)
-    os.environ["TMPDIR"] = str(first.folder / "temporary")
     descriptors: list[int] = []
-    limits = first.limits
-    databases = first.folder / "databases"
-    protections = sandbox.restrict(
-        [first.folder / "copies"],
-        [databases, first.folder / "results", first.folder / "temporary"],
-        sandbox.Bounds(sandbox.memory_bound(limits.memory, limits.threads), sandbox.file_bound(databases)),
-        parent=first.parent,
-    )
+    protections = _restricted(first, orders)
     hosts: queue.SimpleQueue[Host] = queue.SimpleQueue()
 
     def open_it() -> None:
         try:
-            engine = open_engine(first)
+            engine = Renderer() if first.renders else open_engine(first)
         except Failure as failure:
             send(orders, Broken(failure.message))
             os._exit(1)
         hosts.put(Host(orders, engine))
-        send(orders, Opened(engine.first_database, engine.broken, str(protections)))
+        send(orders, Opened(engine.first_database, dict(engine.broken), str(protections)))
 
     threading.Thread(target=open_it, daemon=True).start()
     host: Host | None = None

@@ -36,13 +36,16 @@ class Message(Struct, frozen=True, array_like=True, tag=True):
 
 class Open(Message, frozen=True):
     """The first message to a process: its directory, the databases (name -> file; sessions begin in the first one), the
-    stores, and the parent process.
+    columns of the service's own relations, and the parent process. With `renders`, the process has no databases: it
+    renders the results of the organization.
     """
 
     folder: Path
     databases: dict[str, Path]
     limits: Limits
     parent: int
+    system: dict[str, list[tuple[str, str]]] = {}
+    renders: bool = False
 
 
 class Channel(Message, frozen=True):

@@ -13,7 +13,7 @@ import subprocess
 import threading
 import time
 from collections import deque
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -62,11 +62,14 @@ IDLE: Final = 8
 
 
 class EngineConfig(Struct, frozen=True):
-    """An engine's folder, databases (name -> file; the first is the initial one) and limits."""
+    """An engine's folder, databases (name -> file; the first is the initial one), limits, and the columns of the
+    service's own relations; or, with `renders`, a process that only renders the results in the folder."""
 
     folder: Path
     databases: Mapping[str, Path]
     limits: Limits
+    system: Mapping[str, Sequence[tuple[str, str]]] = {}
+    renders: bool = False
 
 
 class ProcessEnded(Exception):
@@ -271,7 +274,8 @@ class Process:
         self._child = child
         if self._why:
             self.kill(self._why)
-        asked = Open(config.folder, dict(config.databases), config.limits, os.getpid())
+        system = {name: list(columns) for name, columns in config.system.items()}
+        asked = Open(config.folder, dict(config.databases), config.limits, os.getpid(), system, config.renders)
         with self._sending:
             self._orders.sendall(frame(asked))
 

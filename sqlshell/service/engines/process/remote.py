@@ -8,9 +8,12 @@ loop calls waits for the process: database, schema, transaction and progress are
 from __future__ import annotations
 
 import contextlib
+import errno
 import itertools
+import stat
 import threading
 import time
+import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
@@ -21,6 +24,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb import contents, objects
+from sqlshell.service.engines.duckdb.published import FOLDER, SPOOL, PublishedRelations
 from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
 from sqlshell.service.engines.engine import (
     BatchSink,
@@ -53,8 +57,12 @@ from sqlshell.service.engines.process.frames import (
     send,
 )
 from sqlshell.service.engines.process.process import EngineConfig, Process, ProcessEnded
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.results.results import Discard, Spool
+from sqlshell.sql.analysis.kinds import is_repeatable
+
+MOST_IDLE: Final = 12
+"""After how many calls of give_back(), which happen every 5 seconds, a process without readers is stopped."""
 
 LONGEST: Final = 30.0
 """The maximum number of seconds between two attempts to open the databases."""
@@ -95,9 +103,17 @@ class RemoteEngine:
         self._failures = 0
         self._not_before = 0.0
         self._renewing = False
+        self._rendering = threading.Lock()
+        self._renderer: Process | None = None
+        """The process that renders results, while there are readers."""
+        self._idle = 0
+        """How often give_back() was called since the last reader."""
         self._closed = False
+        self._opened: EngineConfig
+        """What the latest process was opened with."""
         self.first_database = ""
         self.first_database = self.process().first_database
+        self._published = PublishedRelations(self._opened.folder / FOLDER)
 
     @property
     def version(self) -> str:
@@ -127,7 +143,8 @@ class RemoteEngine:
                 raise Failure(sqlstate.INTERNAL, f"{process.why}; it will be restarted in {left:.0f} seconds")
             if self._renewing:
                 raise Failure(sqlstate.INTERNAL, process.why if process is not None else "")
-            begun = self._process = Process(self._config(), next(self._processes))
+            self._opened = self._config()
+            begun = self._process = Process(self._opened, next(self._processes))
             self._renewing = True
             try:
                 begun.opened()
@@ -146,24 +163,48 @@ class RemoteEngine:
     def connect(self) -> RemoteConnection:
         return RemoteConnection(self, next(self._connections))
 
+    def spool(self) -> Path:
+        """A new file for a large result, which the engine's process can write but not read."""
+        return self._opened.folder / SPOOL / uuid.uuid4().hex
+
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        partitions: list[bytes] = self._again(lambda process: _read(process, path, start, counts))
-        return partitions
+        bodies: list[bytes] = self._again(lambda process: _read(process, path, start, counts), self.renderer)
+        return bodies
+
+    def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
+        found: list[tuple[int, int]] = self._rendered("partitions", list[tuple[int, int]], path, rows, options)
+        return found
 
     def convert(
         self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
     ) -> None:
-        self._ask("convert", None, source, ends, columns, instants, target)
+        self._rendered("convert", None, source, ends, columns, instants, target)
+
+    def renderer(self) -> Process:
+        """The process that renders results, which has no access to the databases. Raises Failure."""
+        with self._rendering:
+            if self._renderer is None or not self._renderer.alive:
+                if self._closed:
+                    raise Failure(sqlstate.INTERNAL, "the service is shutting down")
+                self._renderer = Process(replace(self._opened, databases={}, renders=True), next(self._processes))
+            renderer, self._idle = self._renderer, 0
+        renderer.opened()
+        return renderer
 
     def give_back(self) -> None:
-        process = self._process
-        if process is not None and process.used:
-            process.used = False
-            process.order(GiveBack())
+        self._idle += 1
+        for process in (self._process, self._renderer):
+            if process is not None and process.used:
+                process.used = False
+                process.order(GiveBack())
+        with self._rendering:
+            if self._renderer is not None and self._idle > MOST_IDLE and not self._renderer.busy:
+                self._renderer.stop()
+                self._renderer = None
 
     def release_memory(self) -> None:
-        if self._process is not None:
-            self._process.order(ReleaseMemory())
+        if (renderer := self._renderer) is not None:
+            renderer.order(ReleaseMemory())
 
     def attach(self, name: str, path: Path | None) -> None:
         self._call("attach", name, path)
@@ -205,7 +246,10 @@ class RemoteEngine:
         return contents.inline(rows)
 
     def publish(self, tables: Mapping[str, Listing]) -> None:
-        self._ask("publish", None, dict(tables))
+        try:
+            self._published.publish(tables)
+        except OSError as error:
+            raise Failure(sqlstate.DISK_FULL, f"cannot write the system relations: {error.strerror}") from error
 
     def head(self, stream: Relation, least: int = 0) -> int:
         return int(self._ask("head", int, stream, least))
@@ -221,17 +265,23 @@ class RemoteEngine:
     def stop(self) -> None:
         """Ask the process to exit. Never waits."""
         self._closed = True
-        if self._process is not None:
-            self._process.stop()
+        for process in (self._process, self._renderer):
+            if process is not None:
+                process.stop()
 
     def close(self) -> None:
         self.stop()
-        if self._process is not None:
-            self._process.wait()
+        for process in (self._process, self._renderer):
+            if process is not None:
+                process.wait()
 
     def _ask(self, method: str, kind: Any, *given: Any) -> Any:
         """Call an idempotent method."""
-        return self._again(lambda process: _called(process, Call(0, 0, method, list(given)), kind))
+        return self._again(lambda process: _called(process, Call(0, 0, method, list(given)), kind), self.process)
+
+    def _rendered(self, method: str, kind: Any, *given: Any) -> Any:
+        """Call an idempotent method of the process that renders results."""
+        return self._again(lambda process: _called(process, Call(0, 0, method, list(given)), kind), self.renderer)
 
     def _call(self, method: str, *given: Any) -> None:
         process = self.process()
@@ -240,13 +290,14 @@ class RemoteEngine:
         except ProcessEnded:
             raise Failure(sqlstate.INTERNAL, f"{process.why_it_ended()}; the operation may have taken effect") from None
 
-    def _again(self, work: Callable[[Process], Any]) -> Any:
-        process = self.process()
+    @staticmethod
+    def _again(work: Callable[[Process], Any], find: Callable[[], Process]) -> Any:
+        process = find()
         try:
             return work(process)
         except ProcessEnded:
             process.why_it_ended()
-        process = self.process()
+        process = find()
         try:
             return work(process)
         except ProcessEnded:
@@ -368,19 +419,20 @@ class RemoteConnection:
             self._process.order(Close(self._number))
 
     def _run(self, runs: Runs, options: RunOptions, ended: Ended, *, trusted: bool = False) -> None:
-        files = [str(sink.lend()) if isinstance(sink, Spool) else None for _, sink in runs]
+        files = [self._engine.spool() if isinstance(sink, Spool) else None for _, sink in runs]
         asked = [sql for sql, _ in runs]
         self._abandoned = False
         for last in (False, True):
             number = 0
             process = self._bound()
-            message = Run(self._number, self._numbers(len(runs)), asked, options, files, trusted)
+            names = [str(file) if file is not None else None for file in files]
+            message = Run(self._number, self._numbers(len(runs)), asked, options, names, trusted)
             try:
                 with _channel(process) as (channel, frames):
                     send(channel, message)
                     while (answer := _answer(frames.next())).more or not number:
                         # The last reply to several statements belongs to no statement.
-                        result = self._result(answer, runs[number][1], process)
+                        result = self._result(answer, runs[number], files[number], options, process)
                         ended(number, result, answer.seconds)
                         number += 1
                         if len(runs) == 1:
@@ -397,7 +449,10 @@ class RemoteConnection:
                     return
                 process.why_it_ended()
 
-    def _result(self, answer: Answer, sink: BatchSink, process: Process) -> Outcome | Exception:
+    def _result(
+        self, answer: Answer, run: tuple[str, BatchSink], file: Path | None, options: RunOptions, process: Process
+    ) -> Outcome | Exception:
+        sql, sink = run
         self._take(answer)
         try:
             _check(answer, process)
@@ -406,9 +461,23 @@ class RemoteConnection:
         outcome = answer.outcome
         if outcome is None:
             raise msgspec.ValidationError("an answer without an outcome")
-        if isinstance(sink, Spool) and answer.layout is not None:
+        if isinstance(sink, Spool) and answer.layout is not None and file is not None:
+            try:
+                self._keep(answer, outcome, sink, file, options)
+            except (Failure, OSError) as error:
+                sink.drop()
+                return error if is_repeatable(sql) else ResultLost(error, certain=True)
+        return self._with_warning(replace(outcome, written=None))
+
+    def _keep(self, answer: Answer, outcome: Outcome, sink: Spool, file: Path, options: RunOptions) -> None:
+        """Keep a complete result, whose file is moved to where the engine's process cannot name it."""
+        assert answer.layout is not None
+        if answer.layout.form != "record":
+            _move(file, sink.lend())
+        if outcome.written is None:
             sink.adopt(answer.layout, answer.body, answer.size)
-        return self._with_warning(outcome)
+            return
+        sink.finish(self._engine.partitions(sink.file(), outcome.written, options))
 
     def _with_warning(self, outcome: Outcome) -> Outcome:
         """An outcome, with the warning about the session."""
@@ -491,6 +560,14 @@ class RemoteConnection:
             raise Failure(sqlstate.SESSION_LOST, f"{warning}: {GONE}; {UNRUN}")
         self._anew = f"{warning}; {GONE}" if leaves else warning
         return process
+
+
+def _move(file: Path, target: Path) -> None:
+    """Move a file that an engine's process has written. Raises OSError."""
+    file.rename(target)
+    if not stat.S_ISREG(target.lstat().st_mode):
+        target.unlink()
+        raise OSError(errno.EINVAL, "not a regular file")
 
 
 def _answer(message: bytes) -> Answer:

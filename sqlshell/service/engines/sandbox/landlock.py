@@ -38,7 +38,10 @@ _TCP: Final = 0b11
 _SIGNALS_AND_ABSTRACT_SOCKETS: Final = 0b11
 
 READ: Final = _READ_FILE | _READ_DIR
-WRITE: Final = READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
+FILL: Final = _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _REFER | _TRUNCATE
+"""To create, write and remove files, but not to read them or find their names."""
+
+WRITE: Final = READ | FILL
 LIST: Final = _READ_DIR
 _FORGOTTEN: Final = ("/proc/", "/sys/")
 _OF_A_FILE: Final = _READ_FILE | _WRITE_FILE | _TRUNCATE
@@ -73,9 +76,9 @@ def signals(abi_version: int) -> bool:
 
 
 def confine(allowed: Iterable[tuple[Path | int, int]], abi_version: int) -> list[int]:
-    """Give up access to everything except `allowed`: paths or descriptors, each with READ, WRITE or LIST; directories
-    include their contents, and missing paths are ignored. If `abi_version` supports it, TCP, signals to other
-    processes and abstract unix sockets are given up too.
+    """Give up access to everything except `allowed`: paths or descriptors, each with READ, FILL, WRITE or LIST;
+    directories include their contents, and missing paths are ignored. If `abi_version` supports it, TCP, signals to
+    other processes and abstract unix sockets are given up too.
 
     Applies to this thread and the threads that it starts later. Returns descriptors that must stay open: a file of
     /proc is a different one once the kernel has dropped it. Raises OSError; then nothing is given up.

@@ -73,16 +73,19 @@ ENDS: Final = "exits with the service"
 _held: list[int] = []
 
 
-def restrict(read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, *, parent: int = 0) -> Protections:
+def restrict(
+    read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, *, fill: Sequence[Path] = (), parent: int = 0
+) -> Protections:
     """Permanently give up all access that an engine does not need. `read` (directories, files or open descriptors) is
     what it may read in addition to the files of Python and DuckDB, `write` the directories in which it may read, create
-    and remove files.
+    and remove files, `fill` those in which it may only create, write and remove them.
 
     Call it before a second thread exists, and so before the first connection of DuckDB: running threads would keep
     their rights. Later imports must be from the standard library or from sqlshell. `parent` is the process that started
     this one, from its main thread or another permanent one: this process gets SIGKILL when that thread ends.
 
-    Raises RuntimeError if there are other threads, ProcessLookupError if the parent has exited.
+    Raises RuntimeError if there are other threads, ProcessLookupError if the parent has exited, and OSError if the
+    system has Landlock but refuses it.
     """
     if _threads() > 1:
         raise RuntimeError("a process must be restricted before it starts a second thread")
@@ -105,14 +108,13 @@ def restrict(read: Sequence[Path | int], write: Sequence[Path], bounds: Bounds, 
         _bound(resource.RLIMIT_FSIZE, bounds.file_size)
     _end_first()
     safe = syscalls.no_new_privileges()
-    confined = False
-    if version and safe:
+    confined = bool(version)
+    if confined:
         allowed: list[tuple[Path | int, int]] = [(place, landlock.READ) for place in (*_needed(), *read)]
         allowed += [(Path(sysconfig.get_path("stdlib")), landlock.LIST)]
         allowed += [(place, landlock.WRITE) for place in write]
-        with contextlib.suppress(OSError):
-            _held.extend(landlock.confine(allowed, version))
-            confined = True
+        allowed += [(place, landlock.FILL) for place in fill]
+        _held.extend(landlock.confine(allowed, version))
     note(confined, f"{FILES} (Landlock {version})" if confined else FILES)
     filtered = safe and syscalls.forbid()
     note(filtered or (confined and landlock.network(version)), NETWORK)

@@ -61,10 +61,10 @@ class Rendering(SharedInstance):
             table = table.set_column(names.index(name), name, rendered[name])
         return table.append_column(WIDTH, rendered[WIDTH]) if varying else table
 
-    def partitions(self, path: Path, rows: int, kinds: Sequence[Any], options: RunOptions) -> list[tuple[int, int]]:
+    def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
         """The rows and approximate bytes of each partition of a file. Raises duckdb.Error."""
         with self.cursor() as cursor:
-            return partitions(cursor, path, rows, options, kinds)
+            return partitions(cursor, path, rows, options)
 
 
 def _numbered(table: pa.Table) -> pa.Table:

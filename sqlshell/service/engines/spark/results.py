@@ -116,7 +116,7 @@ class Receiver:
                 await self._pass_on()
             await self._wait()
             await self._in_thread(self._file.close)
-            look = partial(self._rendering.partitions, self._file.path, self._file.rows, self._kinds, self._options)
+            look = partial(self._rendering.partitions, self._file.path, self._file.rows, self._options)
             filed = await self._in_thread(look)
             return self._with_row_limit(Outcome(self._columns, instants(self._kinds), filed=filed))
         if not self._text and (answer := self._answer()) is not None:

@@ -77,12 +77,6 @@ def copied_out(sql: str, *, paths: bool) -> CopyQuery | None:
     return CopyQuery(selected, any(item.word != ";" for item in after))
 
 
-def select_of_copy(sql: str) -> str:
-    """The SELECT of a COPY … TO with any target; "" for other statements."""
-    parts = _copied(sql)
-    return parts[0] if parts is not None else ""
-
-
 def _copied(sql: str) -> tuple[str, _Token, list[_Token]] | None:
     """The SELECT of a COPY … TO, its target, and the rest of the statement."""
     if not _COPY.match(sql):

@@ -91,6 +91,8 @@ class CountingSink:
         self._sink = sink
         self._room = room
         self._taken = self._filed = 0
+        self.path: Path | None = None
+        """The file of the result, if the engine writes one."""
 
     def keep(self, rows: Sequence[str]) -> None:
         """Add rows. Raises Failure if there is not enough space."""
@@ -100,7 +102,8 @@ class CountingSink:
         self._sink.keep(rows)
 
     def file(self) -> Path | None:
-        return self._sink.file()
+        self.path = self._sink.file()
+        return self.path
 
     def grown(self, size: int) -> None:
         """Count the bytes that a file has now, if the engine reports them. Raises the same Failure as keep()."""

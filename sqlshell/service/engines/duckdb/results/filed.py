@@ -52,14 +52,10 @@ def write(
     columns: Sequence[ColumnInfo],
     kinds: Sequence[Any],
     path: Path,
-    options: RunOptions,
-) -> list[tuple[int, int]]:
-    """Write the rows of a SELECT, and its `columns` as metadata of the file.
-
-    Returns the rows and approximate bytes of each partition. Raises duckdb.Error.
-    """
+) -> int:
+    """Write the rows of a SELECT, and `columns` as metadata of the file. Returns their number. Raises duckdb.Error."""
     connection.execute(_copy(f"(\n{sql}\n)", columns, kinds, path))
-    return partitions(connection, path, connection.fetchall()[0][0], options, kinds)
+    return int(connection.fetchall()[0][0])
 
 
 def write_relation(
@@ -68,11 +64,10 @@ def write_relation(
     columns: Sequence[ColumnInfo],
     kinds: Sequence[Any],
     path: Path,
-    options: RunOptions,
-) -> list[tuple[int, int]]:
+) -> int:
     """Write `relation` as write() does. Raises duckdb.Error."""
     copied = relation.query("made", _copy("made", columns, kinds, path))
-    return partitions(connection, path, copied.fetchall()[0][0] if copied is not None else 0, options, kinds)
+    return int(copied.fetchall()[0][0]) if copied is not None else 0
 
 
 def _copy(source: str, columns: Sequence[ColumnInfo], kinds: Sequence[Any], path: Path) -> str:
@@ -141,18 +136,13 @@ def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
 
 
 def partitions(
-    connection: duckdb.DuckDBPyConnection,
-    path: Path,
-    rows: int,
-    options: RunOptions,
-    kinds: Sequence[Any] | None = None,
+    connection: duckdb.DuckDBPyConnection, path: Path, rows: int, options: RunOptions
 ) -> list[tuple[int, int]]:
-    """Partitions of a file with a limited number of rows and, except for single rows, of bytes; `kinds` are the types
-    of its columns, None if it has WIDTH. Raises duckdb.Error.
-    """
+    """Partitions of a file with a limited number of rows and, except for single rows, of bytes. Raises duckdb.Error."""
     most, limit = options.partition_rows, options.partition_bytes
-    width, varying = row_width(kinds, [""] * len(kinds)) if kinds is not None else (0, WIDTH)
-    if not varying:
+    names, kinds = _columns(connection, path)
+    if WIDTH not in names:
+        width, _ = row_width(kinds, names)
         most = max(1, min(most, limit // width))
         return [(count, count * width) for count in (min(most, rows - start) for start in range(0, rows, most))]
     source = f"(SELECT {WIDTH} AS w, file_row_number AS n FROM {_source(path)})"
@@ -172,6 +162,12 @@ def _source(path: Path) -> str:
     return f"read_parquet({literal(str(path))}, file_row_number = true)"
 
 
+def _columns(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], list[Any]]:
+    """The names and types of the columns of a file, with WIDTH if it has that."""
+    described = connection.execute(f"DESCRIBE FROM {_source(path)}").fetchall()[:-1]
+    return [str(name) for name, *_ in described], [connection.type(kind) for _, kind, *_ in described]
+
+
 class Reader(SharedInstance):
     """Renders partitions in a separate instance, whose memory is freed with it."""
 
@@ -182,9 +178,10 @@ class Reader(SharedInstance):
         """Render partitions of `counts` rows from row `start` on; rows are separated by commas. Raises duckdb.Error."""
         source = _source(path)
         with self.cursor() as cursor:
-            described = cursor.execute(f"DESCRIBE FROM {source}").fetchall()
-            names = [str(item[0]) for item in described if item[0] not in {WIDTH, "file_row_number"}]
-            kinds = [cursor.type(item[1]) for item in described[: len(names)]]
+            names, kinds = _columns(cursor, path)
+            if WIDTH in names:
+                # It is the last one.
+                del names[-1], kinds[-1]
             rendered = cursor.sql(
                 f"SELECT {row(kinds, names, ',')} FROM {source} "
                 f"WHERE file_row_number BETWEEN {start} AND {start + sum(counts) - 1}"
@@ -196,6 +193,6 @@ class Reader(SharedInstance):
                 raise duckdb.Error(str(error)) from error
 
     def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
-        """The rows and approximate bytes of each partition of a file with WIDTH. Raises duckdb.Error."""
+        """The rows and approximate bytes of each partition of a file. Raises duckdb.Error."""
         with self.cursor() as cursor:
             return partitions(cursor, path, rows, options)

@@ -11,6 +11,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.filed import Reader
+from sqlshell.service.engines.engine import RunOptions
 
 
 class ResultFiles:
@@ -22,6 +23,12 @@ class ResultFiles:
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
         try:
             return self._results.read(path, start, counts)
+        except duckdb.Error as error:
+            raise failure(error) from error
+
+    def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
+        try:
+            return self._results.partitions(path, rows, options)
         except duckdb.Error as error:
             raise failure(error) from error
 

@@ -79,8 +79,8 @@ def run_statement(
     values = relation.project(", ".join(f"#{at} AS {name}" for at, name in enumerate(names, 1)))
     if is_large(number, kinds) and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
-            filed = write_relation(connection, values, columns, kinds, path, options)
-        return Outcome(columns, instants(kinds), filed=filed)
+            written = write_relation(connection, values, columns, kinds, path)
+        return Outcome(columns, instants(kinds), written=written)
     for rows in _batches(values.project(row(kinds, names))):
         sink.keep([finished(text) for (text,) in rows])
     return Outcome(columns, instants(kinds))
@@ -113,8 +113,8 @@ def _kept(
     rows = f"temp.{table}"
     if is_large(number, kinds) and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
-            filed = write(connection, f"FROM {rows}", columns, kinds, path, options)
-        outcome = Outcome(columns, instants(kinds), filed=filed)
+            written = write(connection, f"FROM {rows}", columns, kinds, path)
+        outcome = Outcome(columns, instants(kinds), written=written)
     else:
         connection.execute(f"SELECT {row(kinds, names)} FROM {rows}")
         for texts in fetch_rows(connection, lambda item: finished(item[0])):

@@ -51,7 +51,7 @@ def run_select(
     estimate = _estimate(connection, sql) if limit is None else None
     if is_large(estimate, kinds) and reaches_files() and (path := sink.file()) is not None:
         with sink.counted(path, connection.interrupt):
-            return Outcome(columns, zoned, filed=write(connection, sql, columns, kinds, path, options))
+            return Outcome(columns, zoned, written=write(connection, sql, columns, kinds, path))
     writes = writers(kinds) if estimate is not None and estimate <= SMALL else None
     if writes is not None:
         connection.execute(f"\n{sql}")

@@ -1,1 +1,1 @@
-"""The rights that a statement requires under `serve`, from DuckDB's parse tree and bound plan."""
+"""What a statement may do under `serve`: types of statements, words, and the functions that SQL may call."""

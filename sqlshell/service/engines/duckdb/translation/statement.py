@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Final
 
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.rights.insert_shapes import inserts_literals
 from sqlshell.service.engines.duckdb.translation import fields, functions, sources
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits, TranslatedStatement
 from sqlshell.service.engines.duckdb.translation.types import read_type
@@ -53,6 +53,11 @@ _STEMS: Final = (
 )
 """Every statement with one of the forms contains one of these: the first check, also of very long statements."""
 
+_NAME: Final = r'(?:[a-z_]\w*+|"[^"\0]++(?:""[^"\0]*+)*+")'
+_NUMBER: Final = r"-?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[-+]?[0-9]++)?"
+_LITERAL: Final = rf"(?:{_NUMBER}|'[^'\0]*+(?:''[^'\0]*+)*+'|null|true|false)(?![\w.'\"])"
+_ROW: Final = rf"\(\s*+{_LITERAL}\s*+(?:,\s*+{_LITERAL}\s*+)*+\)"
+
 _CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
 _FORMS: Final = re.compile(
     rf"(?:array|map|struct|row)\s*+<|(?<!\w)map\s*+\[|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|binary\s*+\(|"
@@ -95,6 +100,16 @@ LONGEST: Final = 1 << 20
 _MOST_SITES: Final = 1000
 _TRIES: Final = 64
 """Maximum number of attempts to bind a statement to find out the types of its values."""
+
+
+@cache
+def _literals() -> re.Pattern[str]:
+    """An INSERT whose values are all plain literals, in the usual form. Compiling it takes 20 ms, and few need it."""
+    return re.compile(
+        rf"\s*+insert\s++into\s++{_NAME}(?:\.{_NAME}){{0,2}}\s*+(?:\(\s*+{_NAME}\s*+(?:,\s*+{_NAME}\s*+)*+\)\s*+)?values"
+        rf"\s*+{_ROW}\s*+(?:,\s*+{_ROW}\s*+)*+;?\s*+",
+        re.I | re.A,
+    )
 
 
 class Translation(Struct, frozen=True):
@@ -170,7 +185,7 @@ def _may_have_forms(sql: str) -> bool:
     for stem in _STEMS:
         if stem in low:
             # The search of many literals would take longer.
-            return not inserts_literals(sql) and _FORMS.search(low) is not None
+            return _literals().fullmatch(sql) is None and _FORMS.search(low) is not None
     return False
 
 
