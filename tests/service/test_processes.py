@@ -32,7 +32,7 @@ from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.results.results import Discard, Spool
 from tests.service.waiting import until
 
-LONG = "select count(*) from range(100000000000) t(i) where hash(i) = 1"
+LONG = "select i from range(100000000000) t(i) where hash(i) = 1"
 
 
 def make_folders(folder: Path) -> None:
@@ -94,39 +94,24 @@ def result_of(connection: RemoteConnection, sql: str) -> Outcome | Failure:
         return failure
 
 
-def begun(connection: RemoteConnection, sql: str) -> tuple[threading.Thread, list[Exception]]:
-    """A statement that runs in a thread by now, or begins at once, and where its failure will be."""
+def begun(host: Host, connection: RemoteConnection) -> tuple[threading.Thread, list[Exception]]:
+    """A long statement that is running in a thread, the second of a batch, and where its failure will be."""
     found: list[Exception] = []
-    first = threading.Event()
 
     def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
-        first.set()
         if isinstance(result, Exception):
             found.append(result)
 
     def run() -> None:
         while not found:
-            # Together they have been read together.
-            connection.run_batch([("select 1", Discard()), (sql, Discard())], RunOptions(), ended)
+            # A batch may end before its second statement begins.
+            connection.run_batch([("select 1", Discard()), (LONG, host.spool("long"))], RunOptions(), ended)
 
     thread = threading.Thread(target=run)
     thread.start()
-    assert first.wait(30)
+    # Its result is large: it begins by opening a file.
+    until(lambda: any((host.folder / SPOOL).iterdir()))
     return thread, found
-
-
-def busy(host: Host, connection: RemoteConnection) -> tuple[threading.Thread, list[Outcome | Failure]]:
-    """LONG, which is running in a thread by now, and where what becomes of it will be."""
-    found: list[Outcome | Failure] = []
-    before = processor_ticks(host.pid)
-    thread = threading.Thread(target=lambda: found.append(result_of(connection, LONG)))
-    thread.start()
-    until(lambda: processor_ticks(host.pid) > before + 20)
-    return thread, found
-
-
-def processor_ticks(pid: int) -> int:
-    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[11])
 
 
 def test_rows_are_kept_where_the_service_finds_them(host: Host) -> None:
@@ -196,7 +181,7 @@ def test_a_link_that_an_engine_leaves_is_not_taken_for_a_result(host: Host, tmp_
 
 def test_a_link_in_the_place_of_a_result_is_not_followed(host: Host, tmp_path: Path) -> None:
     spool = host.spool("text")
-    host.engine.connect().run("select i, repeat('x', 100) from range(2000) t(i)", RunOptions(), spool)
+    host.engine.connect().run("select i, repeat('x', 100) from range(400) t(i)", RunOptions(), spool)
     assert spool.path is not None
     (tmp_path / "other").write_bytes(b"x" * 1_000_000)
     spool.path.unlink()
@@ -287,7 +272,7 @@ def test_a_session_that_left_nothing_goes_on(host: Host) -> None:
 
 def test_what_ran_fails_and_the_next_one_works(host: Host) -> None:
     connection = host.engine.connect()
-    thread, found = begun(connection, LONG)
+    thread, found = begun(host, connection)
     os.kill(host.pid, signal.SIGKILL)
     thread.join()
     assert isinstance(found[0], Failure) and found[0].sql_state == "XX000"
@@ -340,7 +325,7 @@ def test_an_instance_that_failed_for_good_is_replaced(host: Host) -> None:
     connection.run("create table t as select 1 as i", RunOptions(), Discard())
     before = host.pid
     connection.run("create table large as select hash(i) as h from range(100000) t(i)", RunOptions(), Discard())
-    thread, found = busy(host, beside)
+    thread, found = begun(host, beside)
     # As on a full disk: the database cannot grow.
     resource.prlimit(before, resource.RLIMIT_FSIZE, (4096, 4096))
     with pytest.raises(Failure) as raised:
@@ -355,7 +340,7 @@ def test_an_instance_that_failed_for_good_is_replaced(host: Host) -> None:
 def test_what_ignores_an_interrupt_ends_with_its_process(host: Host) -> None:
     connection = host.engine.connect()
     assert not connection.abandon()
-    thread, found = begun(connection, LONG)
+    thread, found = begun(host, connection)
     os.kill(host.pid, signal.SIGSTOP)
     connection.interrupt(1)
     assert connection.progress() is None
@@ -367,7 +352,7 @@ def test_what_ignores_an_interrupt_ends_with_its_process(host: Host) -> None:
 
 def test_an_interrupt_ends_the_statement_that_it_means(host: Host) -> None:
     connection = host.engine.connect()
-    thread, found = begun(connection, LONG)
+    thread, found = begun(host, connection)
     while thread.is_alive():
         connection.interrupt(1)
         thread.join(0.01)
@@ -509,7 +494,7 @@ def test_an_orderly_end_writes_the_databases_out(host: Host) -> None:
     connection.run("create table t as from range(100)", RunOptions(), Discard())
     log = host.folder / "databases" / "one.data.wal"
     assert log.exists()
-    thread, _ = begun(host.engine.connect(), LONG)
+    thread, _ = begun(host, host.engine.connect())
     host.engine.close()
     thread.join()
     assert not log.exists()
