@@ -238,6 +238,21 @@ def test_nothing_takes_the_place_of_what_the_service_asks(engine: DuckdbEngine, 
         assert run(connection, f"drop {kind} {schema}{'' if schema == 'main.' else 'main.'}{name}") == "00000"
 
 
+def test_no_macro_of_a_database_takes_a_function_from_the_list_of_refused_ones(tmp_path: Path) -> None:
+    databases = {"local": tmp_path / "local.data"}
+    for names in ("duckdb_functions() as table select 'x' as function_name, true as internal, '' as function_type", ""):
+        opened = DuckdbEngine(temporary=tmp_path)
+        opened.lock(tmp_path, databases, Limits(threads=1))
+        try:
+            owner = opened.connect()
+            if names:
+                assert run(owner, f"create macro {names}") == "00000"
+                assert run(owner, "create macro lower(x) as 'x'") == "00000"
+            assert run(owner, "from enable_logging()").startswith("42501 function")
+        finally:
+            opened.close()
+
+
 def test_a_database_opens_again_behind_a_changed_type(tmp_path: Path) -> None:
     made = DuckdbEngine(temporary=tmp_path)
     made.lock(tmp_path, {"local": tmp_path / "local.data", "e": tmp_path / "e.data"}, Limits(threads=1))

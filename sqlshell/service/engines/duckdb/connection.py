@@ -282,7 +282,7 @@ class DuckdbConnection:
         wanted = database or self.database
         try:
             known = self._connection.execute(
-                "SELECT schema_name FROM information_schema.schemata WHERE catalog_name = $1", [wanted]
+                "SELECT schema_name FROM system.information_schema.schemata WHERE catalog_name = $1", [wanted]
             ).fetchall()
             if not known:
                 raise Failure(sqlstate.NO_DATABASE, f"database {wanted!r} does not exist")
@@ -373,7 +373,7 @@ class DuckdbConnection:
         if (
             len(names) == 2
             and self._connection.execute(
-                "SELECT 1 FROM duckdb_databases() WHERE database_name = $1", [schema]
+                "SELECT 1 FROM system.main.duckdb_databases() WHERE database_name = $1", [schema]
             ).fetchone()
         ):
             return schema, "main", name
@@ -579,9 +579,8 @@ class DuckdbConnection:
 
     def _elsewhere(self, sql: str) -> bool:
         """Whether a statement names a database other than the current one."""
-        names = {
-            str(row[0]) for row in self._connection.execute("SELECT database_name FROM duckdb_databases()").fetchall()
-        }
+        rows = self._connection.execute("SELECT database_name FROM system.main.duckdb_databases()").fetchall()
+        names = {str(row[0]) for row in rows}
         others = names - {self.database, "system", "temp", "deltastream"}
         return any(
             re.search(rf"(?<![\w.\"`])[\"`]?{re.escape(name)}[\"`]?\s*\.\s*[\w\"`]", sql, re.I) for name in others

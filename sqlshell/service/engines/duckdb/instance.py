@@ -267,8 +267,9 @@ class DuckdbEngine(ResultFiles):
 
     def _functions(self) -> list[str]:
         """The names of DuckDB's own functions, in lower case; pragmas are not called by a name."""
-        asked = "SELECT lower(function_name) FROM duckdb_functions() WHERE internal AND function_type <> 'pragma'"
-        return [str(name) for (name,) in self._root.cursor().execute(asked).fetchall()]
+        # A macro of a database may have the name of any of them.
+        asked = "SELECT function_name FROM system.main.duckdb_functions() WHERE internal AND function_type <> 'pragma'"
+        return [str(name).lower() for (name,) in self._root.cursor().execute(asked).fetchall()]
 
     def _cursor(self) -> duckdb.DuckDBPyConnection:
         if self._admin is None:

@@ -115,7 +115,8 @@ class StreamUse:
         if stream is None or len(names) > 1:
             return stream
         found = self._connection.execute(
-            "SELECT 1 FROM information_schema.tables WHERE table_catalog = 'temp' AND lower(table_name) = $1",
+            "SELECT 1 FROM system.information_schema.tables "
+            "WHERE table_catalog = 'temp' AND system.main.lower(table_name) = $1",
             [names[0]],
         )
         return None if found.fetchone() else stream
