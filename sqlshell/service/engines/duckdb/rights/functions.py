@@ -66,38 +66,39 @@ ALLOWED: Final = frozenset(
     list_var_pop list_var_samp list_where list_zip listagg ln log log10 log2 lower lpad ltrim lttb mad make_date
     make_time make_timestamp make_timestamp_ms make_timestamp_ns make_timestamptz make_type map map_concat
     map_contains map_contains_entry map_contains_value map_entries map_extract map_extract_value
-    map_from_entries map_keys map_to_pg_oid map_values max max_by md5 md5_number md5_number_lower
-    md5_number_upper mean median microsecond millennium millisecond min min_by minute mismatches mod mode month
-    monthname multiply nanosecond nextafter nextval nfc_normalize normalized_interval not_ilike_escape
-    not_like_escape now nth_value ntile nullif obj_description octet_length ord overlay parse_dirname
-    parse_dirpath parse_filename parse_formatted_bytes parse_path path_join percent_rank pg_collation_is_visible
-    pg_conf_load_time pg_conversion_is_visible pg_function_is_visible pg_get_constraintdef pg_get_expr
-    pg_get_viewdef pg_has_role pg_is_other_temp_schema pg_my_temp_schema pg_opclass_is_visible
-    pg_operator_is_visible pg_opfamily_is_visible pg_postmaster_start_time pg_size_pretty pg_sleep
-    pg_table_is_visible pg_timezone_names pg_ts_config_is_visible pg_ts_dict_is_visible pg_ts_parser_is_visible
-    pg_ts_template_is_visible pg_type_is_visible pg_typeof pi position pow power pragma_collations pragma_show
-    pragma_table_info pragma_version prefix printf product quantile quantile_cont quantile_disc quarter radians
-    random range rank rank_dense reduce regexp_escape regexp_extract regexp_extract_all regexp_full_match
-    regexp_matches regexp_replace regexp_split_to_array regexp_split_to_table regr_avgx regr_avgy regr_count
-    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy remap_struct repeat repeat_row replace
-    replace_type reservoir_quantile reverse right right_grapheme round round_even roundbankers row row_number
-    row_to_json rpad rtrim second sem session_user set_bit setseed setval sha1 sha256 shobj_description sign
-    signbit sin sinh skewness sleep_ms split split_part sqrt st_asbinary st_asgeojson st_astext st_aswkb
-    st_aswkt st_crs st_geomfromgeojson st_geomfromwkb st_intersects_extent st_setcrs starts_with stats stddev
-    stddev_pop stddev_samp str_split str_split_regex strftime string_agg string_split string_split_regex
-    string_to_array strip_accents strlen strpos strptime struct_concat struct_contains struct_extract
-    struct_extract_at struct_has struct_indexof struct_insert struct_keys struct_pack struct_position
-    struct_update struct_values substr substring substring_grapheme subtract suffix sum sum_no_overflow sumkahan
-    summary switch tan tanh test_all_types test_vector_types time_bucket timetz_byte_comparable timezone
-    timezone_hour timezone_minute to_aggregate_state to_base to_base64 to_binary to_centuries to_days to_decades
-    to_hex to_hours to_json to_microseconds to_millennia to_milliseconds to_minutes to_months to_quarters
-    to_seconds to_timestamp to_weeks to_years today transaction_timestamp translate trim trunc try_strptime
-    txid_current typeof ucase unbin unhex unicode union_extract union_tag union_value unnest unpivot_list upper
-    url_decode url_encode user uuid uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 var_pop var_samp
-    variance variant_array_length variant_bytes_to_variant variant_comparator variant_contains variant_exists
-    variant_extract variant_extract_string variant_group_array variant_group_object variant_keys
-    variant_normalize variant_to_parquet_variant variant_type variant_typeof vector_type version vertex_extract
-    wavg week weekday weekofyear weighted_avg xor year yearweek
+    map_from_entries map_keys map_to_pg_oid map_type_id_to_pg_oid map_values max max_by md5 md5_number
+    md5_number_lower md5_number_upper mean median microsecond millennium millisecond min min_by minute
+    mismatches mod mode month monthname multiply nanosecond nextafter nextval nfc_normalize normalized_interval
+    not_ilike_escape not_like_escape now nth_value ntile nullif obj_description octet_length ord overlay
+    parse_dirname parse_dirpath parse_filename parse_formatted_bytes parse_path path_join percent_rank
+    pg_collation_is_visible pg_conf_load_time pg_conversion_is_visible pg_function_is_visible
+    pg_get_constraintdef pg_get_expr pg_get_viewdef pg_has_role pg_is_other_temp_schema pg_my_temp_schema
+    pg_opclass_is_visible pg_operator_is_visible pg_opfamily_is_visible pg_postmaster_start_time pg_size_pretty
+    pg_sleep pg_table_is_visible pg_timezone_names pg_ts_config_is_visible pg_ts_dict_is_visible
+    pg_ts_parser_is_visible pg_ts_template_is_visible pg_type_is_visible pg_typeof pi position pow power
+    pragma_collations pragma_show pragma_table_info pragma_version prefix printf product quantile quantile_cont
+    quantile_disc quarter radians random range rank rank_dense reduce regexp_escape regexp_extract
+    regexp_extract_all regexp_full_match regexp_matches regexp_replace regexp_split_to_array
+    regexp_split_to_table regr_avgx regr_avgy regr_count regr_intercept regr_r2 regr_slope regr_sxx regr_sxy
+    regr_syy remap_struct repeat repeat_row replace replace_type reservoir_quantile reverse right right_grapheme
+    round round_even roundbankers row row_number row_to_json rpad rtrim second sem session_user set_bit setseed
+    setval sha1 sha256 shobj_description sign signbit sin sinh skewness sleep_ms split split_part sqrt
+    st_asbinary st_asgeojson st_astext st_aswkb st_aswkt st_crs st_geomfromgeojson st_geomfromwkb
+    st_intersects_extent st_setcrs starts_with stats stddev stddev_pop stddev_samp str_split str_split_regex
+    strftime string_agg string_split string_split_regex string_to_array strip_accents strlen strpos strptime
+    struct_concat struct_contains struct_extract struct_extract_at struct_has struct_indexof struct_insert
+    struct_keys struct_pack struct_position struct_update struct_values substr substring substring_grapheme
+    subtract suffix sum sum_no_overflow sumkahan summary switch tan tanh test_all_types test_vector_types
+    time_bucket timetz_byte_comparable timezone timezone_hour timezone_minute to_aggregate_state to_base
+    to_base64 to_binary to_centuries to_days to_decades to_hex to_hours to_json to_microseconds to_millennia
+    to_milliseconds to_minutes to_months to_quarters to_seconds to_timestamp to_weeks to_years today
+    transaction_timestamp translate trim trunc try_strptime txid_current typeof ucase unbin unhex unicode
+    union_extract union_tag union_value unnest unpivot_list upper url_decode url_encode user uuid
+    uuid_extract_timestamp uuid_extract_version uuidv4 uuidv7 var_pop var_samp variance variant_array_length
+    variant_bytes_to_variant variant_comparator variant_contains variant_exists variant_extract
+    variant_extract_string variant_group_array variant_group_object variant_keys variant_normalize
+    variant_to_parquet_variant variant_type variant_typeof vector_type version vertex_extract wavg week weekday
+    weekofyear weighted_avg xor year yearweek
     """.split()  # noqa: SIM905
 )
 
