@@ -17,6 +17,9 @@ from sqlshell.service.engines.engine import Limits, Listing, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 
+CONTENT = "what nobody may read"
+"""The content of a file that is none of the organization's."""
+
 SECONDS = 5
 """After which a statement is interrupted."""
 
@@ -95,7 +98,7 @@ class World:
         for name in (*FOLDERS, "temporary"):
             (self.own / name).mkdir(parents=True)
         self.out.mkdir()
-        (self.out / "secret.csv").write_text("a\nsecret\n")
+        (self.out / "secret.csv").write_text(f"a\n{CONTENT}\n")
         copy = self.own / "copies" / "copy.duckdb"
         with duckdb.connect(str(copy)) as made:
             made.execute('CREATE TABLE "a b.csv" AS SELECT 1 AS x')
@@ -234,13 +237,16 @@ class World:
 
 
 class Nowhere:
-    """A sink that forgets what it gets, but for large results, which the engine writes to a file."""
+    """A sink that forgets what it gets, except for large results, which the engine writes to a file.
+
+    Nobody may get CONTENT.
+    """
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "result.tmp"
 
-    def keep(self, rows: object) -> None:
-        return
+    def keep(self, rows: Iterable[str]) -> None:
+        assert not any(CONTENT in row for row in rows)
 
     def file(self) -> Path:
         return self._path
