@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import io
 
 import pytest
 
-from sqlshell.shell.loading import end_of_data
-from sqlshell.shell.loading.end_of_data import cut_at_end
+from sqlshell.shell.loading.inspect import end_of_data
 
 CASES = [
     (b"a\n\\.\nb\n", b"", b"", b"a\n"),
@@ -24,17 +23,6 @@ CASES = [
 
 
 @pytest.mark.parametrize(("data", "quote", "escape", "expected"), CASES)
-@pytest.mark.parametrize("piece", [1, 2, 3, 5, 1 << 20])
-def test_the_data_before_the_end(
-    monkeypatch: pytest.MonkeyPatch,
-    tmp_path: Path,
-    data: bytes,
-    quote: bytes,
-    escape: bytes,
-    expected: bytes | None,
-    piece: int,
-) -> None:
-    monkeypatch.setattr(end_of_data, "PIECE", piece)
-    (tmp_path / "data").write_bytes(data)
-    found = cut_at_end(tmp_path / "data", tmp_path / "cut", quote, escape)
-    assert (tmp_path / "cut").read_bytes() == expected if found else expected is None
+def test_the_data_before_the_end(data: bytes, quote: bytes, escape: bytes, expected: bytes | None) -> None:
+    length = end_of_data(io.BytesIO(data), quote, escape)
+    assert (None if length is None else data[:length]) == expected

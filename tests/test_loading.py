@@ -19,8 +19,8 @@ import duckdb
 import pytest
 
 from sqlshell.errors import ConnectionBroken, ConnectionFailed, ShellError, StatementError
-from sqlshell.shell.loading.progress import with_range, without_range
-from sqlshell.shell.loading.sending import SentBatch
+from sqlshell.shell.loading.report import with_range, without_range
+from sqlshell.shell.loading.send import SentBatch
 from tests.conftest import Done, Program, Served, serve, start, stop
 from tests.service.client import Client
 
@@ -208,7 +208,7 @@ def test_bad_rows_are_named_and_nothing_is_sent(where: Where, tmp_path: Path) ->
     (tmp_path / "a.csv").write_text('a,b\n1,"x\ny"\nfoo,y\n3\n4,z\n')
     where.run("create or replace table t (a int, b varchar)")
     done = where.load("a.csv", "--max-errors", "1", "--rejects", "bad.csv", code=1)
-    assert 'a.csv, line 4, column a: Could not convert string "foo"' in done.err and "line 5" in done.err
+    assert "a.csv, line 4, column a: cannot convert 'foo' to INTEGER" in done.err and "line 5" in done.err
     assert "nothing was sent" in done.err
     assert where.run("select count(*) as n from t").out == "n\n0\n"
     rejected = (tmp_path / "bad.csv").read_text().splitlines()
@@ -454,24 +454,12 @@ def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
 
 
 @pytest.mark.slow("runs the program twice")
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("a,b\n1,x\n2,y,\n3,z\n", "a.csv, line 3: expected 2 columns, found 3, the last one empty"),
-        (
-            'a,b\n1,"x\ny"\n,\n2,y,""\n3,,\n',
-            "a.csv, line 5: expected 2 columns, found 3, the last one empty (and 1 more such line)",
-        ),
-        # Each line ends with a delimiter.
-        ("a,b\n1,x,\n2,y,\n", ""),
-        ("a,b\n1,\n2,y\n,\n", ""),
-    ],
-)
-def test_an_empty_field_too_many_is_not_dropped(program: Program, tmp_path: Path, text: str, said: str) -> None:
+@pytest.mark.parametrize("text", ["a,b\n1,x\n2,y,\n3,z\n", "a,b\n1,x,\n2,y,\n3,z,\n"])
+def test_an_empty_field_too_many_is_dropped(program: Program, tmp_path: Path, text: str) -> None:
     (tmp_path / "a.csv").write_text(text)
     program("w.duckdb", "-c", "create table t (a int, b varchar)")
     done = program("import", "a.csv", "w.duckdb", "--table", "t")
-    assert (done.code, said in done.err) == (1 if said else 0, True), done.err
+    assert (done.code, done.err) == (0, "3 rows loaded into t\n"), done.err
 
 
 def test_rejected_rows_are_separated_in_a_pipe(program: Program, tmp_path: Path) -> None:
@@ -783,7 +771,7 @@ def test_keys_that_differ_only_in_case_are_refused(program: Program, tmp_path: P
 def test_a_key_that_appears_twice_has_its_place(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 1, "a": 2}\n')
     done = program("import", "a.jsonl", "w.duckdb", "--table", "t", "--create")
-    assert (done.code, done.err) == (2, 'error: cannot read a.jsonl, line 2: the key "a" appears twice in an object\n')
+    assert done.code == 1 and 'a.jsonl, record 2: the key "a" appears twice in an object\n' in done.err
     done = program("a.jsonl", "-c", "from a")
     assert done.code and 'a.jsonl, line 2: the key "a" appears twice in an object' in done.err
 
@@ -797,21 +785,36 @@ def test_times_with_nine_digits_keep_their_types(program: Program, tmp_path: Pat
     assert done.out.splitlines()[1] == "TIME_NS,TIMESTAMPTZ_NS,01:02:03.123456789,2024-01-01 00:00:00.123456789+00:00"
 
 
-@pytest.mark.parametrize(
-    ("name", "text", "place"),
-    [
-        ("a.json", '[{"a": 1},{"a": 2}', "record 3, byte 9: unexpected character"),
-        ("a.jsonl", '{"a": 1}\n{"a": "\\ud800x"}\n', "line 2, byte 14: no low surrogate in string"),
-    ],
-)
-def test_malformed_json_has_its_place(program: Program, tmp_path: Path, name: str, text: str, place: str) -> None:
-    (tmp_path / name).write_text(text)
-    done = program("import", name, "w.duckdb", "--table", "t", "--create")
-    assert done.code == 2 and done.err.startswith(f"error: cannot read {name}, {place}"), done
-    assert "Error:" not in done.err
+def test_malformed_json_has_its_place(program: Program, tmp_path: Path) -> None:
+    (tmp_path / "a.json").write_text('[{"a": 1},{"a": 2}')
+    done = program("import", "a.json", "w.duckdb", "--table", "t", "--create")
+    assert (done.code, done.err) == (2, "error: cannot read a.json, record 3, byte 9: unexpected character\n")
+
+
+@pytest.mark.slow("runs the program six times")
+def test_malformed_lines_of_json_are_skipped(where: Where, tmp_path: Path) -> None:
+    bad = ['{"a": "\\ud800x"}', "nonsense", '{"a": 1']
+    (tmp_path / "a.jsonl").write_text("\n".join(['{"a": 1}', *bad, '{"a": 5}', ""]))
+    where.run("create or replace table t (a int)")
+    done = where.load("a.jsonl", code=1)
+    assert "a.jsonl, record 2: malformed JSON at byte 14: no low surrogate in string" in done.err
+    assert "use --max-errors 3 to skip them" in done.err
+    assert where.run("select count(*) as n from t").out == "n\n0\n"
+    done = where.load("a.jsonl", "--max-errors", "3", "--rejects", "bad.csv")
+    assert "2 rows loaded into t" in done.err
+    assert where.run("from t order by a").out == "a\n1\n5\n"
+    with (tmp_path / "bad.csv").open() as file:
+        assert [(row["line"], row["row"]) for row in csv.DictReader(file)] == list(zip("234", bad, strict=True))
 
 
 def test_a_named_pipe_is_refused(program: Program, tmp_path: Path) -> None:
     mkfifo(tmp_path / "a.csv")
     done = program("import", "a.csv", "w.duckdb", "--table", "t", "--create")
     assert (done.code, done.err.splitlines()[0]) == (2, "error: a.csv is a pipe, not a file")
+
+
+@pytest.mark.slow("runs the program")
+def test_a_device_without_data_is_no_rows(program: Program) -> None:
+    copies = [f"\\copy t from '/dev/null'{options}" for options in ("", " csv", " (format json)")]
+    done = program("-c", "create table t (a int)", *(word for copy in copies for word in ("-c", copy)))
+    assert (done.code, done.err) == (0, "0 rows loaded into t\n" * 3)

@@ -297,11 +297,12 @@ def fetch(statement_id: str, target: str | None, output: str | None, **given: An
         ["--table"], required=True, metavar="TABLE", help="the table to load, or t(a, b) to load only these columns"
     ),
     Option(["--create"], is_flag=True, help="create the table first, with types detected from the file"),
-    Option(["--dry-run"], is_flag=True, help="only show how the columns are matched"),
+    Option(["--dry-run"], is_flag=True, help="show how the columns are matched, and check all values"),
     Option(["--input-format"], metavar="FORMAT", help="csv, text, json or parquet"),
     Option(["--with"], metavar="OPTIONS", help="options of \\copy, such as \"HEADER, DELIMITER ';'\""),
     Option(["--max-errors"], metavar="N", help="skip up to N rows that cannot be converted"),
     Option(["--rejects"], metavar="FILE", help="write the rows that cannot be converted to FILE"),
+    Option(["--round"], is_flag=True, help="leave out what a column does not keep of a value"),
     Option(["--resume"], is_flag=True, help="continue an interrupted import of the same file"),
     Option(
         ["--unknown"],
@@ -318,6 +319,7 @@ def import_(
     input_format: str | None,
     max_errors: str | None,
     rejects: str | None,
+    round: bool,
     resume: bool,
     unknown: str | None,
     **given: Any,
@@ -327,7 +329,7 @@ def import_(
     from sqlshell.launch.transfer import import_command
 
     texts = {"FORMAT": input_format, "MAX_ERRORS": max_errors, "REJECTS": rejects, "UNKNOWN": unknown}
-    flags = {"CREATE": create, "DRY_RUN": dry_run, "RESUME": resume, "SNIFF": bool(input_format)}
+    flags = {"CREATE": create, "DRY_RUN": dry_run, "ROUND": round, "RESUME": resume, "SNIFF": bool(input_format)}
     command = import_command(path, table, given.pop("with", None), flags, texts)
     return _run(target, [("command", command)], "", given, writes=not dry_run)
 

@@ -10,7 +10,7 @@ from sqlshell.errors import UsageError
 from sqlshell.launch.data_files import STDIN
 from sqlshell.runtime.gzip_members import damage
 from sqlshell.runtime.scratch import scratch
-from sqlshell.shell.loading.sniffing import compression_of, format_of_data
+from sqlshell.shell.loading.spec import compression_of, format_of_data
 
 PIECE: Final = 1 << 20
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.errors import UsageError
-from sqlshell.shell.loading.request import format_of
+from sqlshell.shell.loading.spec import format_of
 from sqlshell.shell.running.submitting import require_rows
 from sqlshell.sql.analysis.lexed import lexed
 from sqlshell.sql.identifiers import RESERVED, always_quoted

@@ -10,11 +10,10 @@ import pytest
 from sqlshell.client.http.upload import Attachment
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.loading.matching import ColumnMatch
-from sqlshell.shell.loading.progress import Range, fingerprint, missing
-from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.loading.sending import AttachmentSender
-from sqlshell.shell.loading.source import ConvertedRows
+from sqlshell.shell.loading.convert import ConvertedRows
+from sqlshell.shell.loading.report import Range, fingerprint, missing
+from sqlshell.shell.loading.send import AttachmentSender
+from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest
 
 
 @pytest.mark.parametrize(

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import pytest
 
-from sqlshell.origin import Own
-from sqlshell.shell.loading import engine_copy
-from sqlshell.shell.loading.engine_copy import EngineCopyLoader, copy_for_engine, engine_understands, is_engine_copy
+from sqlshell.shell.loading.spec import copy_for_engine, engine_understands, is_engine_copy
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
 from tests.shell.sessions import connection
 
@@ -78,18 +73,3 @@ def test_the_engine_reads_data_if_it_can(engine: str, text: str, offline: bool, 
     shown = connection(offline=(lambda *_: None) if offline else None)
     shown.service.transport.extensions = frozenset({engine})
     assert asyncio.run(is_engine_copy(copy(text), shown)) is expected
-
-
-@pytest.mark.parametrize(("size", "limit", "fits"), [(3, 3, True), (4, 3, False), (4, 0, True), (9, 0, False)])
-def test_a_file_is_sent_if_it_fits_into_an_attachment(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, limit: int, fits: bool
-) -> None:
-    monkeypatch.setattr(engine_copy, "LARGEST", 8)
-    monkeypatch.setenv("HOME", str(tmp_path))
-    (tmp_path / "data").write_bytes(bytes(size))
-    attachments = SimpleNamespace(limit=limit)
-    components: Any = SimpleNamespace(session=None, attachments=attachments, diagnostics=None)
-    loader = EngineCopyLoader(components, None)  # type: ignore[arg-type]
-    assert loader.fits(Own("~/data")) is fits
-    assert not loader.fits(Own(str(tmp_path)))
-    assert not loader.fits(Own("~/nothing"))

@@ -6,10 +6,8 @@ import pytest
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.loading.column_types import TargetColumn
-from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
-from sqlshell.shell.loading.matching import match_columns
-from sqlshell.shell.loading.request import request_of
+from sqlshell.shell.loading.spec import FileLayout, SourceColumn, TargetColumn, match_columns, request_of
+from sqlshell.shell.loading.types import staged_type
 from sqlshell.sql.analysis.copy_statements import read_copy
 
 TABLE = [TargetColumn("a", "VARCHAR"), TargetColumn("b", "VARCHAR")]
@@ -43,7 +41,4 @@ def test_a_first_line_that_may_be_data_is_not_skipped(table: str, names: tuple[s
 
 @pytest.mark.parametrize("declared", ["DECIMAL", "NUMERIC"])
 def test_a_decimal_without_precision_is_left_to_the_service(declared: str) -> None:
-    assert (TargetColumn("a", declared).converted, TargetColumn("a", "DECIMAL(5,2)").converted) == (
-        "VARCHAR",
-        "DECIMAL(5,2)",
-    )
+    assert (staged_type(declared), staged_type("DECIMAL(5,2)")) == ("VARCHAR", "DECIMAL(5,2)")

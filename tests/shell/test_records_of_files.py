@@ -1,167 +1,170 @@
-"""The records of text files as they are quoted in errors, the lines that they are in, and quotes that stay open."""
+"""The bad rows of files: their lines, columns and texts in messages and in the file of rejects."""
 
 from __future__ import annotations
 
-import csv
 import gzip
+import random
 from pathlib import Path
 
+import duckdb
 import pytest
 
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.loading.column_types import TargetColumn
-from sqlshell.shell.loading.file_layout import FileLayout, SourceColumn
-from sqlshell.shell.loading.rejects import Reject, reject_message, write_rejects
-from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.loading.sniffing import compression_of, format_of_data
-from sqlshell.shell.loading.text_checks import check_date_order, lines_at, quote_is_open, records
+from sqlshell.shell.loading.convert import Reject
+from sqlshell.shell.loading.report import reject_message, write_rejects
+from sqlshell.shell.loading.spec import LoadRequest, compression_of, format_of_data
 from tests.shell.test_reading_files import Loaded
 
-COMMAS = {"delim": "','", "quote": "'\"'", "escape": "'\"'"}
+
+def mixed(generator: random.Random, end: str) -> tuple[str, list[tuple[int, str]], int]:
+    """A file with rows of many forms, the lines and texts of the bad ones, and the number of good ones."""
+    forms = [
+        ("{n},a,2024-01-02", True),
+        ("{n},a b,", True),
+        (f'{{n}},"x{end}y",2024-01-02', True),
+        (f'{{n}},"say ""hi"", {end}{end}you",2024-01-02', True),
+        ('"{n}",a"b,"2024-01-02"', True),
+        ("{n},a,2024-01-02,", True),
+        ("x{n},a,2024-01-02", False),
+        (f'{{n}},"p{end}q",2024-02-30', False),
+        ("{n}.5,a,2024-01-02", False),
+        ("{n}", False),
+        ("{n},a,2024-01-02,more,fields", False),
+        ('{n},"a"b,2024-01-02', False),
+        ("{n},,2024-01-02 10:00:00", False),
+    ]
+    bad: list[tuple[int, str]] = []
+    text, line, good = f"n,t,d{end}", 2, 0
+    for number in range(400):
+        form, fits = generator.choices(forms, [20, 5, 3, 3, 3, 2, 1, 1, 1, 1, 1, 1, 1])[0]
+        row = form.format(n=number)
+        good += fits
+        if not fits:
+            bad.append((line, row))
+        blank = generator.random() < 0.05
+        text += row + end + end * blank
+        line += row.count("\n") + 1 + blank
+    return text, bad, good
 
 
-def found(path: Path, **reader: str) -> list[tuple[int, str, list[str]]]:
-    return [(each.line, each.text, list(each.fields)) for each in records(str(path), COMMAS | reader)]
-
-
-@pytest.mark.parametrize(
-    ("data", "reader", "expected"),
-    [
-        (b"a,b\n1,2\n", {}, [(1, "a,b", ["a", "b"]), (2, "1,2", ["1", "2"])]),
-        (b"\xef\xbb\xbfa\r\nb", {}, [(1, "a", ["a"]), (2, "b", ["b"])]),
-        (b'"x\n""y""",z\n1,2\n', {}, [(1, '"x\n""y""",z', ['x\n"y"', "z"]), (3, "1,2", ["1", "2"])]),
-        (
-            b"a;'b'';'\nc\n",
-            {"delim": "';'", "quote": "''''", "escape": "''"},
-            [(1, "a;'b'';'", ["a", "b';"]), (2, "c", ["c"])],
-        ),
-        (b'"a\\"b",c\n', {"escape": "'\\'"}, [(1, '"a\\"b",c', ['a"b', "c"])]),
-        (b'"a,b\n', {"quote": "''", "escape": "''"}, [(1, '"a,b', ['"a', "b"])]),
-        (
-            b'# one\na,b\n# two\n# three\n"1\n# no",2\n',
-            {"comment": "'#'"},
-            [(2, "a,b", ["a", "b"]), (5, '"1\n# no",2', ["1\n# no", "2"])],
-        ),
-        (b"\xe9,1\n", {"encoding": "'latin-1'"}, [(1, "é,1", ["é", "1"])]),
-        (b"\xe9,1\n", {}, [(1, "\ufffd,1", ["\ufffd", "1"])]),
-    ],
-)
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("packed", [False, True])
-def test_records(
-    tmp_path: Path, data: bytes, reader: dict[str, str], expected: list[tuple[int, str, list[str]]], packed: bool
-) -> None:
-    path = tmp_path / ("a.csv.GZ" if packed else "a.csv")
-    path.write_bytes(gzip.compress(data, mtime=0) if packed else data)
-    limit = csv.field_size_limit()
-    assert found(path, **reader) == expected
-    assert csv.field_size_limit() == limit
+def test_the_places_of_bad_rows(tmp_path: Path, seed: int, end: str, packed: bool) -> None:
+    text, bad, good = mixed(random.Random(seed), end)
+    data = gzip.compress(text.encode(), mtime=0) if packed else text.encode()
+    name = "a.csv.gz" if packed else "a.csv"
+    loaded = Loaded(tmp_path, name, data, n="INTEGER", t="VARCHAR", d="DATE")
+    assert [(reject.line, reject.row) for reject in loaded.rejects] == bad
+    assert len(loaded.rows) == good
 
 
-def test_a_field_of_several_megabytes_is_a_record(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_text(f"{'x' * 5_000_000},1\n")
-    [(_, _, fields)] = found(path)
-    assert [len(field) for field in fields] == [5_000_000, 1]
-
-
-@pytest.mark.parametrize(
-    ("data", "position", "reader", "is_open"),
-    [
-        ('1,"a\n2,b\n', 0, {}, True),
-        ('1,"a\n2,b"\n', 0, {}, False),
-        ('1,a\n2,"b\n', 0, {}, False),
-        ('1,a\n2,"b\n', 4, {}, True),
-        ('1,"a""\n', 0, {}, True),
-        ('1,"a"""\n', 0, {}, False),
-        ('1,"a""\n', 0, {"escape": "''"}, True),
-        ('1,"a\\"\n', 0, {"escape": "'\\'"}, True),
-        ('1,"a\\""\n', 0, {"escape": "'\\'"}, False),
-        ('1,"a\n', 0, {"quote": "''"}, False),
-        ("1;'a\n", 0, {"delim": "';'", "quote": "''''", "escape": "''''"}, True),
-        # Another error of the reader is not about a quote that stays open.
-        ('1,"a"b\n', 0, {}, False),
-        ("", 0, {}, False),
-    ],
-)
-@pytest.mark.parametrize("packed", [False, True])
-def test_quotes_that_stay_open(
-    tmp_path: Path, data: str, position: int, reader: dict[str, str], is_open: bool, packed: bool
-) -> None:
-    path = tmp_path / ("a.csv.gz" if packed else "a.csv")
-    path.write_bytes(gzip.compress(data.encode()) if packed else data.encode())
-    limit = csv.field_size_limit()
-    assert quote_is_open(str(path), position, COMMAS | reader) is is_open
-    assert csv.field_size_limit() == limit
-
-
-def test_a_quote_that_stays_open_after_bytes_of_another_encoding(tmp_path: Path) -> None:
-    path = tmp_path / "a.csv"
-    path.write_bytes(b'\xe9,"a\n')
-    assert quote_is_open(str(path), 0, COMMAS)
-    assert quote_is_open(str(path), 0, COMMAS | {"encoding": "'latin-1'"})
-
-
-def test_the_lines_at_positions(tmp_path: Path) -> None:
-    data = b'a\n"b\nc"\n' + b"x" * (3 << 20) + b"\nend\n"
-    plain, packed, unknown = (tmp_path / name for name in ("a.csv", "a.csv.gz", "a.csv.zst"))
-    plain.write_bytes(data)
-    packed.write_bytes(gzip.compress(data, 1, mtime=0))
-    unknown.write_bytes(b"")
-    positions = [0, 2, 8, len(data) - 4, len(data) + 10]
-    assert lines_at(str(plain), positions) == [1, 2, 4, 5, 6]
-    assert lines_at(str(packed), positions) == [1, 2, 4, 5, 6]
-    assert lines_at(str(unknown), positions) == [0, 0, 0, 0, 0]
-    assert lines_at("/nowhere", []) == []
-
-
-DMY = {"dateformat": "'%d/%m/%Y'"}
+def test_the_places_of_bad_rows_in_a_file_that_only_duckdb_unpacks(tmp_path: Path) -> None:
+    text, bad, good = mixed(random.Random(1), "\n")
+    (tmp_path / "x.csv").write_text(text)
+    with duckdb.connect() as connection:
+        lines = "delim = '', quote = '', escape = '', header = false, columns = {'l': 'VARCHAR'}, auto_detect = false"
+        connection.execute(
+            f"COPY (SELECT coalesce(l, '') FROM read_csv('{tmp_path}/x.csv', {lines})) TO '{tmp_path}/a.csv.zst' "
+            "(FORMAT csv, HEADER false, QUOTE '', ESCAPE '', DELIMITER E'\\x01')"
+        )
+    data = (tmp_path / "a.csv.zst").read_bytes()
+    loaded = Loaded(tmp_path, "a.csv.zst", data, n="INTEGER", t="VARCHAR", d="DATE")
+    assert [reject.line for reject in loaded.rejects] == [line for line, _ in bad]
+    assert len(loaded.rows) == good
 
 
 @pytest.mark.parametrize(
-    ("read", "type_", "reader", "refused"),
+    ("data", "options", "line", "row"),
     [
-        ("DATE", "DATE", DMY, True),
-        ("DATE", "TIMESTAMP", DMY, True),
-        ("TIMESTAMP", "DATE", {"timestampformat": "'%d/%m/%Y %H:%M'"}, True),
-        ("TIMESTAMP", "TIMESTAMP", {"timestampformat": "'%d/%m/%Y %H:%M'"}, True),
-        ("DATE", "VARCHAR", DMY, False),
-        ("DATE", "DATE", {}, False),
-        ("TIMESTAMP", "DATE", DMY, False),
-        ("VARCHAR", "DATE", DMY, False),
+        (b"\xef\xbb\xbfn,t\r\n1,a\r\nx,b\r\n", "", 3, "x,b"),
+        (b"n;t\n1;'a'';'\nx;'b\nc'\n", "FORMAT csv, HEADER, DELIMITER ';', QUOTE ''''", 3, "x;'b\nc'"),
+        (b'n,t\n1,"a\\"b"\nx,"b\\""\n', "FORMAT csv, HEADER, ESCAPE '\\'", 3, 'x,"b\\""'),
+        (b'n,t\n1,"a\nx,"b\n', "FORMAT csv, HEADER, QUOTE '', ESCAPE ''", 3, 'x,"b'),
+        (b"# one\nn,t\n1,a\nx,b\n", "", 4, "x,b"),
+        (b"n,t\n1,\xe9\nx,\xe9\n", "ENCODING latin1, SNIFF", 3, "x,\xe9"),
+        (b"1,a\n2,b\nx,c\n", "FORMAT csv", 3, "x,c"),
+        (b"x,c\n2,b\n", "FORMAT csv", 1, "x,c"),
     ],
 )
-def test_dates_that_a_server_could_read_otherwise(read: str, type_: str, reader: dict[str, str], refused: bool) -> None:
-    layout = FileLayout((SourceColumn("d", read, read),), True, "csv", reader=tuple(reader.items()))
-    pairs = [(layout.columns[0], TargetColumn("d", type_))]
-    if not refused:
-        check_date_order("a.csv", layout, pairs)
-        return
-    with pytest.raises(UsageError) as told:
-        check_date_order("a.csv", layout, pairs)
-    assert told.value.message == (
-        "a.csv, column d: the dates are not in the form YYYY-MM-DD, so the order of day and month is ambiguous"
-    )
+def test_the_place_of_a_bad_row_in_a_file_of_another_form(
+    tmp_path: Path, data: bytes, options: str, line: int, row: str
+) -> None:
+    [reject] = Loaded(tmp_path, "a.csv", data, options=options, n="INTEGER", t="VARCHAR").rejects
+    assert (reject.line, reject.row) == (line, row)
 
 
-@pytest.mark.parametrize(("extra", "more"), [(1, ""), (2, " (and 1 more such line)"), (3, " (and 2 more such lines)")])
-def test_empty_fields_at_the_end_of_some_lines(tmp_path: Path, extra: int, more: str) -> None:
-    data = "id,v\n1,a\n" + "2,b,\n" * extra
-    with pytest.raises(StatementError) as told:
-        Loaded(tmp_path, "a.csv", data, id="INTEGER", v="VARCHAR")
-    assert told.value.message == f"a.csv, line 3: expected 2 columns, found 3, the last one empty{more}"
-    assert told.value.hint == "nothing was sent; remove the delimiter at the end of the line"
+def test_the_place_of_a_bad_row_in_a_file_of_one_column(tmp_path: Path) -> None:
+    loaded = Loaded(tmp_path, "a.csv", "n\n1\n\nx\n\n2\ny\n", n="INTEGER")
+    assert [reject.line for reject in loaded.rejects] == [4, 7]
+    assert loaded.rows == [("1",), (None,), (None,), ("2",)]
 
 
-def test_the_place_of_a_value_that_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(UsageError) as told:
-        Loaded(tmp_path, "a.csv", "v,id\n5.5,1\na,5.5\n", v="VARCHAR", id="INTEGER")
-    assert told.value.message == "a.csv, line 3, column id: '5.5' has a fraction, which INTEGER cannot store"
-    assert told.value.hint == "nothing was sent; correct the number, or load it into a column of DECIMAL"
-    with pytest.raises(UsageError) as told:
-        Loaded(tmp_path, "a.csv", f"v,id\na,1\nb,{'9' * 70}e300\n", v="VARCHAR", id="DOUBLE")
-    assert told.value.message == f"a.csv, line 3, column id: '{'9' * 59}… is out of range for DOUBLE"
-    assert told.value.hint == "correct the number, or load it into a column of VARCHAR"
+def test_the_place_of_a_bad_row_in_text(tmp_path: Path) -> None:
+    data = "1\ta\\nb\nx\t\\N\n2\n3\t\\N\n"
+    loaded = Loaded(tmp_path, "a.tsv", data, options="FORMAT text", n="INTEGER", t="VARCHAR")
+    assert [(reject.line, reject.row) for reject in loaded.rejects] == [(2, "x\t\\N"), (3, "2")]
+    assert loaded.rows == [("1", "a\nb"), ("3", None)]
+
+
+def test_malformed_lines_of_json_are_bad_rows(tmp_path: Path) -> None:
+    lines = ['{"a":1}', '{"a":', "", "nonsense", "[1]", "null", '{"a":2,"a":3}', '{"a":"x\\ud800"}', '{"a":"y"}', "{}"]
+    loaded = Loaded(tmp_path, "a.jsonl", "\n".join([*lines, ""]), a="INTEGER")
+    assert [(item.line, item.column, item.error, item.row) for item in loaded.rejects] == [
+        (2, "", "malformed JSON at byte 6: unexpected end of data", lines[1]),
+        (4, "", "malformed JSON at byte 1: invalid literal", lines[3]),
+        (5, "", "expected an object, found array", lines[4]),
+        (6, "", "expected an object, found null", lines[5]),
+        (7, "", 'the key "a" appears twice in an object', lines[6]),
+        (8, "", "malformed JSON at byte 14: no low surrogate in string", lines[7]),
+        (9, "a", "cannot convert 'y' to INTEGER", lines[8]),
+    ]
+    assert loaded.rows == [("1",), (None,)]
+
+
+def test_lines_of_json_that_are_not_text_are_bad_rows(tmp_path: Path) -> None:
+    loaded = Loaded(tmp_path, "a.jsonl", b'{"a":1}\n{"a":"\xe9"}\n\n{"a":"x"}\n{"a":3}\n', a="INTEGER")
+    assert [(reject.line, reject.encoded) for reject in loaded.rejects] == [(2, True), (4, False)]
+    assert loaded.rows == [("1",), ("3",)]
+
+
+@pytest.mark.parametrize(("before", "between", "after"), [("[", ",", "]"), ("", "", "")])
+def test_malformed_json_that_is_no_line_is_an_error(tmp_path: Path, before: str, between: str, after: str) -> None:
+    data = f'{before}{{\n"a": 1}}{between}\n{{"a": 2x}}{after}'
+    with pytest.raises(UsageError, match=r"cannot read a\.json, record 2, byte"):
+        Loaded(tmp_path, "a.json", data, a="INTEGER")
+
+
+def test_a_line_that_is_longer_than_the_buffer_is_a_bad_row(tmp_path: Path) -> None:
+    text = "x" * (36 << 20)
+    loaded = Loaded(tmp_path, "a.csv", "n,t\n" + "1,a\n" * 30_000 + f"2,{text}\n3,c\n", n="INTEGER", t="VARCHAR")
+    assert [reject.line for reject in loaded.rejects] == [30_002]
+    assert [row[0] for row in loaded.rows[29_999:]] == ["1", "3"]
+    loaded = Loaded(tmp_path, "a.jsonl", f'{{"n": 1}}\n{{"n": "{text}"}}\n{{"n": 3}}\n', n="INTEGER")
+    assert [reject.line for reject in loaded.rejects] == [2]
+    assert [row[0] for row in loaded.rows] == ["1", "3"]
+
+
+@pytest.mark.parametrize(
+    ("data", "options", "line"),
+    [
+        ('n,t\n1,"a\n2,b\n', "", 2),
+        ('n,t\n1,a\n2,"b\n', "", 3),
+        ('n,t\n1,a\n2,"b""\n', "", 3),
+        ('n,t\n1,a\n2,"b\\"\n', "FORMAT csv, HEADER, ESCAPE '\\'", 3),
+        ("n;t\n1;a\n2;'b\n", "FORMAT csv, HEADER, DELIMITER ';', QUOTE ''''", 3),
+        ('n,t\n1,a\n2,"' + "b\n" * 10_000_000, "", 3),
+    ],
+)
+def test_a_quote_that_stays_open_is_no_bad_row(tmp_path: Path, data: str, options: str, line: int) -> None:
+    with pytest.raises(StatementError, match=rf"a\.csv, line {line}: unterminated quoted field"):
+        Loaded(tmp_path, "a.csv", data, options=options, n="INTEGER", t="VARCHAR")
+
+
+def test_a_quote_within_a_value_is_a_bad_row(tmp_path: Path) -> None:
+    loaded = Loaded(tmp_path, "a.csv", 'n,t\n1,a\n2,"a"b\n', n="INTEGER", t="VARCHAR")
+    assert [reject.line for reject in loaded.rejects] == [3]
 
 
 def request(**parts: object) -> LoadRequest:

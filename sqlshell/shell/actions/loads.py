@@ -25,7 +25,7 @@ from sqlshell.sql.script.items import Statement
 if TYPE_CHECKING:
     from pathlib import Path
 
-    from sqlshell.shell.loading.copier import Copier
+    from sqlshell.shell.loading.load import Copier
 
 
 class LoadActions:
@@ -42,7 +42,7 @@ class LoadActions:
             await self.run(copy)
             return
         from sqlshell.output.copy_format import copied_data, copy_format
-        from sqlshell.shell.loading.engine_copy import copy_for_engine, is_engine_copy
+        from sqlshell.shell.loading.spec import copy_for_engine, is_engine_copy
 
         components = self._components
         by_engine = await is_engine_copy(copy, components.session.connection)
@@ -136,17 +136,10 @@ class LoadActions:
 
     @functools.cached_property
     def copier(self) -> Copier:
-        from sqlshell.shell.loading.copier import Copier
-        from sqlshell.shell.loading.engine_copy import EngineCopyLoader
-        from sqlshell.shell.loading.loader import Loader
+        from sqlshell.shell.loading.load import Copier, Loader
 
         loader = Loader(self._components, self._submitter, self._interruption)
-        return Copier(
-            loader,
-            EngineCopyLoader(self._components, self._submitter),
-            self._components.position,
-            self._components.streams.stdin,
-        )
+        return Copier(self._components, self._submitter, loader)
 
 
 def _select(copy: CopyStatement) -> str:

@@ -17,10 +17,10 @@ async def copy(shell: ShellView, args: Args) -> Copy:
     [WITH (options)]. Columns are matched by name. FROM STDIN reads the lines after the command, up to a line that
     contains only \\.; with -c it reads stdin. FROM PSTDIN always reads stdin. FROM PROGRAM 'command' reads the output
     of a local command. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_NULL and FORCE_NOT_NULL, as in psql;
-    FORMAT csv, text, json or parquet; ENCODING, such as latin1 or utf16. CREATE creates the table, DRY_RUN only shows
-    where the columns go, MAX_ERRORS n skips bad rows, REJECTS 'file' lists them, RESUME continues an interrupted load,
-    UNKNOWN skip (or send) skips (or resends) rows whose outcome is unknown, SNIFF detects header and delimiter even if
-    FORMAT is given.
+    FORMAT csv, text, json or parquet; ENCODING, such as latin1 or utf16. CREATE creates the table, DRY_RUN shows
+    where the columns go and checks all values, MAX_ERRORS n skips bad rows, REJECTS 'file' lists them, ROUND leaves out
+    what a column does not keep of a value, RESUME continues an interrupted load, UNKNOWN skip (or send) skips (or
+    resends) rows whose outcome is unknown, SNIFF detects header and delimiter even if FORMAT is given.
     TO writes a table or a query: \\copy (SELECT ...) TO 'file'. TO STDOUT writes to the current output of results, TO
     PSTDOUT always to stdout, and TO PROGRAM 'command' to a local command. The extension or FORMAT sets the format;
     without either it is text. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""

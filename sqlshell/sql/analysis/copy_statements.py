@@ -22,11 +22,11 @@ LOADED: Final = frozenset({"freeze", "allow_quoted_nulls", "force_not_null", "fo
 """Further options that only loading takes."""
 WRITTEN: Final = frozenset({"force_quote"})
 """Further options that only writing takes."""
-OWN: Final = frozenset({"create", "dry_run", "max_errors", "rejects", "resume", "sniff", "unknown"})
+OWN: Final = frozenset({"create", "dry_run", "max_errors", "rejects", "resume", "round", "sniff", "unknown"})
 """Options of sqlshell's own, for loading."""
 _ALL: Final = KNOWN | LOADED | WRITTEN | OWN
 _COLUMNS: Final = frozenset({"force_quote", "force_not_null", "force_null"})
-_FLAGS: Final = frozenset({"header", "create", "dry_run", "resume", "sniff", "freeze", "allow_quoted_nulls"})
+_FLAGS: Final = frozenset({"header", "create", "dry_run", "resume", "round", "sniff", "freeze", "allow_quoted_nulls"})
 _TRUE: Final = frozenset({"true", "on", "1", "yes", "match"})
 _FALSE: Final = frozenset({"false", "off", "0", "no"})
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}

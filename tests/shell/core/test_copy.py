@@ -6,19 +6,22 @@ import asyncio
 import os
 from collections.abc import Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from sqlshell.client.statements.client import Submission
 from sqlshell.errors import Exit, OutputError, UsageError
 from sqlshell.origin import Own
 from sqlshell.runtime.scratch import scratch
-from sqlshell.shell.loading import copier
-from sqlshell.shell.loading.copier import Copier
-from sqlshell.shell.loading.request import LoadRequest
+from sqlshell.shell.loading import load
+from sqlshell.shell.loading.load import Copier
+from sqlshell.shell.loading.spec import LoadRequest
 from sqlshell.shell.scripts.position import Position
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
-from tests.shell.core.scripted import Core
+from tests.shell.core.scripted import Core, ScriptedClient
+from tests.shell.sessions import connection
 
 
 class Loads:
@@ -120,11 +123,44 @@ class Loader:
         await work
 
 
-class NotWritten:
-    """The engine reads no data of COPY."""
+class Engine:
+    """Reads the data of COPY itself, and remembers which files it is sent."""
 
-    async def takes(self, copy: object) -> bool:
-        return False
+    def __init__(self) -> None:
+        self.sent: list[str] = []
+
+    async def send(self, submission: Submission) -> None:
+        self.sent += [str(each.path) for each in submission.attachments]
+
+
+def copier(
+    loader: Loader, position: Position | None = None, stdin: Any = None, *, engine: Engine | None = None, limit: int = 0
+) -> Copier:
+    """A copier for a service whose engine reads no data of COPY, unless there is an `engine`."""
+    shown = connection(ScriptedClient())
+    if engine is not None:
+        shown.service.transport.extensions = frozenset({"engine=postgresql"})
+    components: Any = SimpleNamespace(
+        session=SimpleNamespace(connection=shown, rows=0),
+        position=position or Position(),
+        streams=SimpleNamespace(stdin=stdin),
+        attachments=SimpleNamespace(limit=limit),
+        diagnostics=SimpleNamespace(report=lambda message: None),
+    )
+    return Copier(components, engine, loader)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("size", "limit", "fits"), [(3, 3, True), (4, 3, False), (8, 0, True), (9, 0, False)])
+def test_a_file_is_sent_to_the_engine_if_it_fits_into_an_attachment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, limit: int, fits: bool
+) -> None:
+    monkeypatch.setattr(load, "LARGEST", 8)
+    (tmp_path / "data").write_bytes(bytes(size))
+    loader, engine = Loader(), Engine()
+    copy = read_copy(f"copy t from '{tmp_path}/data' (format csv)", command=True)
+    asyncio.run(copier(loader, engine=engine, limit=limit).run(copy))
+    assert engine.sent == [str(tmp_path / "data")] * fits
+    assert loader.loaded == [("data", bytes(size), "data")] * (not fits)
 
 
 def copied(sql: str, position: Position | None = None, stdin: bytes = b"") -> Loader:
@@ -136,7 +172,7 @@ def copied(sql: str, position: Position | None = None, stdin: bytes = b"") -> Lo
     async def work() -> None:
         copy = read_copy(sql, command=True)
         with os.fdopen(read) as stream:
-            await Copier(loader, NotWritten(), position or Position(), stream).run(copy)  # type: ignore[arg-type]
+            await copier(loader, position, stream).run(copy)
 
     asyncio.run(work())
     return loader
@@ -175,7 +211,7 @@ def test_no_data_are_no_load(tmp_path: Path) -> None:
         loader, path = Loader(), tmp_path / "data"
         path.write_bytes(content)
         copy = read_copy("copy t from stdin (format csv)")
-        await Copier(loader, NotWritten(), Position(), None).load(copy, path)  # type: ignore[arg-type]
+        await copier(loader).load(copy, path)
         return loader
 
     assert asyncio.run(work(b"")).loaded == []
@@ -188,7 +224,7 @@ def test_a_command_that_is_interrupted_does_not_run_on(tmp_path: Path) -> None:
     async def work() -> None:
         os.mkfifo(tmp_path / "pid")
         command = Own(f"echo $$ > {tmp_path}/pid; exec sleep 60")
-        task = asyncio.ensure_future(copier._output_of(command, tmp_path / "out"))
+        task = asyncio.ensure_future(load._output_of(command, tmp_path / "out"))
         pids.append(int(await asyncio.to_thread((tmp_path / "pid").read_text)))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

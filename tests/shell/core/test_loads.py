@@ -14,7 +14,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, StatementError, UsageError, Where
 from sqlshell.origin import Own
 from sqlshell.result import Result
-from sqlshell.shell.loading.progress import Fingerprint, LoadProgress, ProgressFile
+from sqlshell.shell.loading.report import Fingerprint, LoadProgress, ProgressFile
 from sqlshell.shell.records.checkpoint import Checkpoint
 from sqlshell.shell.scripts.modes import ScriptModes
 from sqlshell.sql.analysis.policy import Policy

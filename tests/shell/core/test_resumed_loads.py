@@ -14,8 +14,9 @@ import pytest
 
 from sqlshell.errors import ConnectionBroken, Exit
 from sqlshell.origin import Own
-from sqlshell.shell.loading import sending
-from sqlshell.shell.loading.source import DataFile
+from sqlshell.shell.loading import send
+from sqlshell.shell.loading.convert import Scan
+from sqlshell.shell.loading.inspect import DataFile
 from tests.shell.core.scripted import Answer, Core, failure
 from tests.shell.core.test_loads import Tables
 from tests.shell.sessions import connection
@@ -97,7 +98,7 @@ def test_a_file_without_rows(folder: Path) -> None:
     assert (core.err, sent, core.texts()["ROW_COUNT"]) == ("0 rows loaded into t\n", [], "0")
 
 
-WRONG = "bad.csv, line {}, column a: Could not convert string \"{}\" to 'INTEGER'"
+WRONG = "bad.csv, line {}, column a: cannot convert '{}' to INTEGER"
 BOTH = f"{WRONG.format(3, 'q')}; {WRONG.format(4, 'r')}"
 
 
@@ -131,8 +132,8 @@ def test_bad_rows_that_are_skipped(folder: Path) -> None:
     assert core.err == f"warning: 2 rows of bad.csv skipped, written to r.csv:\n{lines}"
     assert (folder / "r.csv").read_text() == (
         "file,line,column,error,row\n"
-        'bad.csv,3,a,"Could not convert string ""q"" to \'INTEGER\'","q,y"\n'
-        'bad.csv,4,a,"Could not convert string ""r"" to \'INTEGER\'","r,z"\n'
+        "bad.csv,3,a,cannot convert 'q' to INTEGER,\"q,y\"\n"
+        "bad.csv,4,a,cannot convert 'r' to INTEGER,\"r,z\"\n"
     )
 
 
@@ -218,7 +219,7 @@ PARTS = [
 @pytest.fixture
 def parts(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Its rows are sent in PARTS."""
-    monkeypatch.setattr(sending, "STATEMENT", 20)
+    monkeypatch.setattr(send, "STATEMENT", 20)
     path = folder / "a.csv"
     path.write_text("a,b\n" + "".join(f"{number},v{number}\n" for number in range(9)))
     return path
@@ -399,19 +400,24 @@ def test_dates_with_two_meanings_are_a_warning(folder: Path) -> None:
     assert core.err.endswith("\n2 rows loaded into t\n")
 
 
-@pytest.mark.parametrize("step", ["look", "date_warnings", "stage"])
-def test_ctrl_c_while_a_file_is_read(folder: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+@pytest.mark.parametrize(
+    ("of", "step"),
+    [(DataFile, "look"), (Scan, "run"), (Scan, "date_warnings"), (Scan, "rejects"), (Scan, "rows")],
+)
+def test_ctrl_c_while_a_file_is_read(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, of: type[object], step: str
+) -> None:
     (folder / "a.csv").write_text("a,b\n1,x\n")
     began, interrupts = threading.Event(), list[int]()
 
-    def never(source: DataFile, *_: object) -> None:
+    def never(source: object, *_: object) -> None:
         began.set()
         # DuckDB hears the first of two calls only if it runs a statement by then.
         while len(interrupts) < 2:
             time.sleep(0.001)
         raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
 
-    monkeypatch.setattr(DataFile, step, never)
+    monkeypatch.setattr(of, step, never)
     monkeypatch.setattr(DataFile, "interrupt", lambda source: interrupts.append(1))
     client = Tables([list(column) for column in TWO], None)
 
@@ -434,10 +440,10 @@ def test_ctrl_c_while_a_file_is_read(folder: Path, monkeypatch: pytest.MonkeyPat
 def test_a_read_that_duckdb_interrupts_by_itself(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (folder / "a.csv").write_text("a,b\n1,x\n")
 
-    def interrupted(source: DataFile, *_: object) -> None:
+    def interrupted(source: Scan) -> None:
         raise duckdb.InterruptException("INTERRUPT Error: Interrupted!")
 
-    monkeypatch.setattr(DataFile, "stage", interrupted)
+    monkeypatch.setattr(Scan, "run", interrupted)
     core, sent = load("t from a.csv")
     assert (core.shell.exit, sent) == (Exit.INTERRUPTED, [])
     assert "interrupted; no row of a.csv was sent" in core.err

@@ -11,14 +11,11 @@ import pytest
 
 from sqlshell.errors import ConnectionBroken, Interrupted, ShellError, StatementError, Where
 from sqlshell.origin import Own
-from sqlshell.shell.loading import sending
-from sqlshell.shell.loading.column_types import TargetColumn
-from sqlshell.shell.loading.file_layout import SourceColumn
-from sqlshell.shell.loading.matching import ColumnMatch
-from sqlshell.shell.loading.progress import Range
-from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.loading.sending import AttachmentSender, InsertSender, SentBatch
-from sqlshell.shell.loading.source import ConvertedRows
+from sqlshell.shell.loading import send
+from sqlshell.shell.loading.convert import ConvertedRows
+from sqlshell.shell.loading.report import Range
+from sqlshell.shell.loading.send import AttachmentSender, InsertSender, SentBatch
+from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest, SourceColumn, TargetColumn
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 
 REQUEST = LoadRequest("t", (), Own("a.csv"), "a.csv", "csv")
@@ -60,7 +57,8 @@ def staged(rows: int) -> ConvertedRows:
 @pytest.fixture(autouse=True)
 def _two_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each statement has two rows."""
-    monkeypatch.setattr(sending, "STATEMENT", 6)
+    monkeypatch.setattr(send, "STATEMENT", 6)
+    monkeypatch.setattr(send, "literals", lambda source, *arguments: source.literals(*arguments))
 
 
 def sender_of(core: Core) -> InsertSender:
@@ -105,7 +103,7 @@ def test_some_are_on_their_way_at_once() -> None:
 
         collecting = asyncio.ensure_future(collect())
         await settled()
-        assert len(begun) == sending.IN_FLIGHT
+        assert len(begun) == send.IN_FLIGHT
         assert found == []
         client.gate.set()
         await collecting
@@ -189,7 +187,7 @@ def test_statements_on_their_way_are_waited_for_at_an_interruption(ends: bool, m
         if ends:
             client.gate.set()
         else:
-            monkeypatch.setattr(sending, "SETTLING_SECONDS", 0.001)
+            monkeypatch.setattr(send, "SETTLING_SECONDS", 0.001)
         found = await sender.settled()
         assert [batch.rows for batch in found] == [(0, 2), (2, 4), (4, 6), (6, 8)]
         assert all((batch.error is None) is ends for batch in found)
@@ -251,4 +249,4 @@ def test_an_attachment_whose_load_is_interrupted(
     ],
 )
 def test_a_statement_has_rows_up_to_its_bytes_or_their_number(rows: list[str], most: int, taken: int) -> None:
-    assert sending._some(iter(rows), most) == rows[:taken]
+    assert send._some(iter(rows), most) == rows[:taken]

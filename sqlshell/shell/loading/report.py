@@ -1,22 +1,98 @@
-"""Which rows of a file are in its table, so that a later load can continue: a small file in the state directory."""
+"""What is said of a load: its plan, its bad rows, and which of its rows are in the table. The last is also kept in a
+small file in the state directory, so that a later load can continue."""
 
 from __future__ import annotations
 
 import contextlib
+import csv
 import hashlib
+import io
 import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import msgspec
 from msgspec import Struct, field
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import StatementError, UsageError
+from sqlshell.humanize import format_count
 from sqlshell.origin import Own
+from sqlshell.output.sinks.file import FileSink
 from sqlshell.runtime.paths import expanded
+from sqlshell.shell.loading.convert import Reject
+from sqlshell.shell.loading.inspect import ENCODE
+from sqlshell.shell.loading.spec import ColumnMatch, FileLayout, LoadRequest
+from sqlshell.sql.engine_types import engine_type
+
+MAX_LISTED_ROWS: Final = 5
+"""Bad rows that are listed in a message."""
 
 Range = tuple[int, int]
 """Rows from the first on, up to the second."""
+
+
+def plan(request: LoadRequest, looked: FileLayout, matched: ColumnMatch, engine: str) -> list[str]:
+    """Where the columns go, for people."""
+    new = "a new table " if request.create else ""
+    lines = [f"{request.name} ({looked.about}) into {new}{request.table}:"]
+    width = max((len(source.name) for source, _ in matched.pairs), default=0)
+    for source, target in matched.pairs:
+        lines.append(f"  {source.name:<{width}} {source.type} -> {target.name} {engine_type(target.type, engine)}")
+    if matched.left:
+        lines.append(f"  columns that are not in the file and get their defaults: {', '.join(matched.left)}")
+    return lines
+
+
+def rejects_report(request: LoadRequest, rejects: Sequence[Reject], *, more: bool) -> str:
+    """The warning about bad rows that are skipped. Raises StatementError if there are more than may be."""
+    bad = len(rejects)
+    count = f"{'at least ' if more else ''}{format_count(bad, 'row')}"
+    # In a pipe the lines become one.
+    messages = ";\n".join(reject_message(request, item) for item in rejects[:MAX_LISTED_ROWS])
+    rest = f";\n… and {bad - MAX_LISTED_ROWS:,} more" if bad > MAX_LISTED_ROWS else ""
+    if bad <= request.max_errors:
+        kept = f", written to {request.rejects}" if request.rejects else ""
+        return f"{count} of {request.name} skipped{kept}:\n{messages}{rest}"
+    listed = f"the first {bad:,}" if more else "all"
+    where = f"{listed} of them are in {request.rejects}; " if request.rejects else ""
+    remedy = f"use --max-errors {bad} to skip {'it' if bad == 1 else 'them'} (in \\copy: MAX_ERRORS {bad})"
+    if more:
+        remedy = f"use --max-errors with a number above {bad} to skip them (in \\copy: MAX_ERRORS)"
+    if all(item.encoded for item in rejects):
+        remedy = ENCODE
+    elif all(item.quoted for item in rejects):
+        remedy = f"use --with 'FORCE_NULL *' (in \\copy: FORCE_NULL *) to load \"\" as NULL, or {remedy}"
+    elif all(item.rounded for item in rejects):
+        remedy = f"use --round (in \\copy: ROUND) to leave out what the column does not keep, or {remedy}"
+    raise StatementError(
+        f"{count} of {request.name} cannot be loaded:\n{messages}{rest}", f"{where}nothing was sent; {remedy}"
+    )
+
+
+def reject_message(request: LoadRequest, item: Reject) -> str:
+    """The place of a bad row and what is wrong with it, indented."""
+    column = f", column {item.column}" if item.column else ""
+    line = f", {request.one} {item.line:,}" if item.line else ""
+    return f"  {request.name}{line}{column}: {item.error}"
+
+
+def write_rejects(path: Own, name: str, rejects: Sequence[Reject]) -> None:
+    """Write bad rows to a CSV file. Raises OutputError."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("file", "line", "column", "error", "row"))
+    sink = FileSink(path)
+    try:
+        for item in rejects:
+            writer.writerow((name, item.line, item.column, item.error, item.row))
+            sink.write(text.getvalue().encode("utf-8", "replace"))
+            text.seek(0)
+            text.truncate()
+        sink.close()
+    except BaseException:
+        sink.abort()
+        raise
 
 
 class Fingerprint(Struct, frozen=True):
@@ -122,3 +198,8 @@ def without_range(ranges: list[Range], gone: Range) -> list[Range]:
     remaining = [(start, min(stop, gone[0])) for start, stop in ranges]
     remaining += [(max(start, gone[1]), stop) for start, stop in ranges]
     return sorted({each for each in remaining if each[0] < each[1]})
+
+
+def shown(start: int, stop: int) -> str:
+    """Rows for people, who count from 1."""
+    return f"row {stop:,}" if stop - start == 1 else f"rows {start + 1:,} to {stop:,}"

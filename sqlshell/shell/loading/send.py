@@ -1,9 +1,11 @@
-"""Converted rows on their way to the service: as attachments where it takes them, else as INSERT statements."""
+"""Converted rows on their way to the service: as attachments where it takes them, else as INSERT statements. Data that
+the service's engine reads itself are sent as they are."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
@@ -18,14 +20,22 @@ from sqlshell.errors import (
     ShellError,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.shell.loading.matching import ColumnMatch
-from sqlshell.shell.loading.progress import Range, missing
-from sqlshell.shell.loading.request import LoadRequest
-from sqlshell.shell.loading.source import ConvertedRows, DataFile
+from sqlshell.interface.types import Kind, base, field_of, kind, parts_of
+from sqlshell.shell.loading.convert import FETCHED, ConvertedRows
+from sqlshell.shell.loading.inspect import DataFile
+from sqlshell.shell.loading.report import Range, missing
+from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest, TargetColumn
+from sqlshell.shell.loading.types import staged_type
 from sqlshell.shell.running.outcomes import outcome_unknown
 from sqlshell.shell.session import Session
+from sqlshell.sql.duckdb_types import TEXT
+from sqlshell.sql.identifiers import always_quoted, literal
 
 T = TypeVar("T")
+
+_PLAIN_TYPE: Final = re.compile(r"[A-Za-z_][\w ]*(?:\(\d+(?:,\s*\d+)?\))?(?: WITH(?:OUT)? (?:LOCAL )?TIME ZONE)?")
+"""A type that can be written behind AS in a CAST."""
+_LTZ: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
 
 EXTENSION: Final = "copy"
 """The extension that a service announces if it loads attached Parquet files."""
@@ -185,7 +195,7 @@ class InsertSender:
 
     async def _statements(self, staged: ConvertedRows, done: Sequence[Range]) -> AsyncIterator[tuple[Range, str]]:
         for start, stop in missing(done, staged.rows):
-            values = self._source.literals(staged, self._targets, start)
+            values = literals(self._source, staged, self._targets, start)
             async for rows, sql in self._packed(values, start, stop):
                 yield rows, sql
 
@@ -244,3 +254,64 @@ async def blocking(source: DataFile, work: Callable[[], T]) -> T:
         with contextlib.suppress(Exception):
             task.result()
         raise
+
+
+def literals(source: DataFile, staged: ConvertedRows, targets: Sequence[TargetColumn], start: int) -> Iterator[str]:
+    """The rows from one on, each as the list of its values in parentheses, in SQL."""
+    values = " || ', ' || ".join(
+        f"CASE WHEN c{number} IS NULL THEN 'NULL' ELSE {_literal(target.type, f'c{number}', 0)} END"
+        for number, target in enumerate(targets)
+    )
+    rows = f"read_parquet({literal(str(staged.path))}, file_row_number = true)"
+    with source.translating_errors():
+        cursor = source.connection.execute(
+            f"SELECT '(' || {values} || ')' FROM {rows} WHERE file_row_number >= {start}"
+        )
+        while fetched := cursor.fetchmany(FETCHED):
+            for row in fetched:
+                yield str(row[0])
+
+
+def _literal(declared: str, value: str, depth: int) -> str:
+    """SQL of an expression that gives a value, which is not NULL, as an SQL literal."""
+    what, converted = kind(declared), staged_type(declared)
+    text = f"'''' || replace(({value})::VARCHAR, '''', '''''') || ''''"
+    if what is Kind.NESTED and converted != TEXT:
+        return _nested(declared, value, depth)
+    if what in {Kind.INTEGER, Kind.DECIMAL} and converted != TEXT:
+        return f"({value})::VARCHAR"
+    if what is Kind.BOOLEAN:
+        return f"CASE WHEN {value} THEN 'TRUE' ELSE 'FALSE' END"
+    if what is Kind.FLOAT:
+        cast = f"'CAST(''' || ({value})::VARCHAR || ''' AS {base(declared)})'"
+        return f"CASE WHEN isfinite({value}) THEN ({value})::VARCHAR ELSE {cast} END"
+    if what is Kind.BYTES:
+        return f"'FROM_BASE64(''' || to_base64({value}) || ''')'"
+    if base(declared) in _LTZ and converted != TEXT:
+        utc = f"(({value}) AT TIME ZONE 'UTC')::VARCHAR"
+        text = f"'''' || {utc} || CASE WHEN isfinite({value}) THEN '+00' ELSE '' END || ''''"
+    if what is Kind.TEXT or not _PLAIN_TYPE.fullmatch(declared):
+        return text
+    return f"'CAST(' || {text} || ' AS {declared})'"
+
+
+def _nested(declared: str, value: str, depth: int) -> str:
+    name, parts, item = base(declared), parts_of(declared), f"x{depth}"
+
+    def inner(kind_: str, expression: str) -> str:
+        written = _literal(kind_, expression, depth + 1)
+        return f"CASE WHEN {expression} IS NULL THEN 'NULL' ELSE {written} END"
+
+    if name == "ARRAY":
+        items = f"list_transform({value}, lambda {item}: {inner(parts[0], item)})"
+        return f"'CAST(ARRAY[' || array_to_string({items}, ', ') || '] AS {declared})'"
+    if name == "MAP":
+        pair = f"{inner(parts[0], f'{item}.key')} || ', ' || {inner(parts[1], f'{item}.value')}"
+        items = f"list_transform(map_entries({value}), lambda {item}: {pair})"
+        written = f"'MAP[' || array_to_string({items}, ', ') || ']'"
+        # MAP[] would be the subscript of a column.
+        return f"'CAST(' || CASE WHEN cardinality({value}) = 0 THEN '''{{}}''' ELSE {written} END || ' AS {declared})'"
+    members = " || ', ' || ".join(
+        inner(each, f"({value}).{always_quoted(field)}") for field, each in map(field_of, parts)
+    )
+    return f"'CAST(ROW(' || {members} || ') AS {declared})'"
