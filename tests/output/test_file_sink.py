@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import io
 import os
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -237,3 +239,22 @@ def test_a_file_for_duckdb_has_two_columns_at_least(place: Path, rows: list[list
     assert place.read_text() == text
     with pytest.raises(OutputError, match="is larger than 0 GB"):
         asyncio.run(written(place, rows, len(text) - 1))
+
+
+def test_a_file_that_cannot_be_registered_is_closed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: list[io.FileIO] = []
+    fdopen = os.fdopen
+
+    def remembered(*arguments: Any, **given: Any) -> Any:
+        opened.append(fdopen(*arguments, **given))
+        return opened[-1]
+
+    def full(path: Path) -> None:
+        raise OSError(27, "File too large")
+
+    monkeypatch.setattr("os.fdopen", remembered)
+    monkeypatch.setattr(scratch(), "add", full)
+    with pytest.raises(OutputError, match="File too large"):
+        FileSink(Own(str(place)))
+    assert [each.closed for each in opened] == [True]
+    assert list(place.parent.iterdir()) == []

@@ -114,13 +114,17 @@ class FileSink:
         flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
         file = os.fdopen(os.open(temporary, flags, 0o666), "wb", buffering=0)
         self._temporary = temporary
-        scratch().add(temporary)
         self._replaces = there is not None
-        if there is not None:
-            # Only root may keep the owner: a user who may write the file may replace it.
-            with contextlib.suppress(OSError, AttributeError):
-                os.chown(temporary, there.st_uid, there.st_gid)
-            temporary.chmod(there.st_mode & 0o7777)
+        try:
+            scratch().add(temporary)
+            if there is not None:
+                # Only root may keep the owner: a user who may write the file may replace it.
+                with contextlib.suppress(OSError, AttributeError):
+                    os.chown(temporary, there.st_uid, there.st_gid)
+                temporary.chmod(there.st_mode & 0o7777)
+        except BaseException:
+            file.close()
+            raise
         return file
 
     def _remove(self) -> None:
