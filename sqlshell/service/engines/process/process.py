@@ -245,7 +245,9 @@ class Process:
     def _keep(self) -> None:
         try:
             self._begin()
-            self._listen()
+            # A process that ends with unread messages resets the connection.
+            with contextlib.suppress(ConnectionResetError):
+                self._listen()
         except (OSError, ValueError, msgspec.MsgspecError) as error:
             what = (
                 "cannot start the engine's process"
