@@ -22,6 +22,9 @@ LARGE_IF_WIDE = 500
 """Results of at least this many rows, by DuckDB's estimate, are written to a Parquet file instead of text. Fewer are
 enough where values may have any length: DuckDB holds 2,048 rows in memory while it returns them."""
 
+MOST_COLUMNS = 100
+"""With more columns only LARGE counts: each partition of a file would take longer to plan than to read."""
+
 ROW_GROUP = 40_960
 ROW_GROUP_BYTES = 8 << 20
 DICTIONARY_BYTES = 4096
@@ -43,7 +46,9 @@ WIDTH = "width"
 
 def is_large(rows: int | None, kinds: Sequence[Any]) -> bool:
     """Whether a result of so many rows, None if that is unknown, with these types is written to a file."""
-    return rows is not None and rows >= (LARGE_IF_WIDE if any(map(_varies, kinds)) else LARGE)
+    if rows is None:
+        return False
+    return rows >= (LARGE_IF_WIDE if len(kinds) <= MOST_COLUMNS and any(map(_varies, kinds)) else LARGE)
 
 
 def write(
