@@ -136,8 +136,7 @@ class Scan:
         return f"read_parquet({literal(str(self._path))}, file_row_number = true)"
 
     def _texts(self) -> str:
-        """SQL of the rows with the text of each column as `t0` and so on; nested values also as JSON, `j0` and so
-        on."""
+        """SQL of the rows with the text of each column, named t and its number; nested values also as JSON, named j."""
         texts = ", ".join(f"{self._text(number)} AS t{number}" for number in range(len(self._pairs)))
         rejects = (
             f", store_rejects = true, rejects_limit = {self._limit * max(1, len(self._layout.columns))}, "
