@@ -163,6 +163,38 @@ def test_the_services_own_files_cannot_be_read(gated: Served, place: Path) -> No
         assert client.rows("select a from t") == [["1"]]
 
 
+def test_the_services_own_files_are_not_found_behind_backslashes(gated: Served, place: Path) -> None:
+    folder = next(place.glob("data/organizations/*"))
+    (folder / "copies" / "planted.csv").write_text("a\nseen\n")
+    (folder / "system" / "planted.json").write_text('{"a": "seen"}')
+    forms = [
+        f"{folder.parent}\\{folder.name}\\copies\\p*.csv",
+        f"{folder.parent}\\{folder.name}/system/p*.json",
+        f"file:{folder.parent}/x\\..\\{folder.name}\\copies\\*.csv",
+        f"{folder.parent}\\{folder.name}\\[.csv?0-9a-z_]*",
+        f"{folder.parent}//{folder.name}\\**",
+    ]
+    with Client(gated) as client:
+        for form in forms:
+            for sql in (f"from '{form}'", f'select * from "{form}"', f"list databases where exists (from '{form}')"):
+                assert client.state(sql) == "42501", sql
+        assert client.rows("list queries where false") == [], "such texts are in the list itself"
+
+
+def test_no_macro_changes_how_results_are_written(gated: Served) -> None:
+    names = {"to_json": 1, "concat": 4, "replace": 3, "contains": 2, "list_transform": 2, "strlen": 1, "isfinite": 1}
+    forged = """'"1"]],"sqlState":"00000","message":"FORGED","data":[["2"'"""
+    sql = "select [1.5::float], 'a\"b', 1.5, {'a': [i]}, 'x' || i from range(2) t(i)"
+    with Client(gated) as client:
+        expected = client.run(sql)["data"]
+        for name, number in names.items():
+            parameters = ", ".join("abcdefgh"[:number])
+            client.rows_of_nothing(f"create or replace temp macro {name}({parameters}) as {forged}")
+        answer = client.run(sql)
+        assert "FORGED" not in str(answer)
+        assert answer["data"] == expected
+
+
 def test_words_are_not_refused_where_they_are_only_words(gated: Served) -> None:
     with Client(gated) as client:
         rows = client.rows(

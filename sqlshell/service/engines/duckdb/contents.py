@@ -95,6 +95,8 @@ def inline(rows: Listing) -> str:
         empty = ", ".join(f"NULL::{kind} AS {always_quoted(name)}" for name, kind in kinds.items())
         return f"SELECT {empty} WHERE false"
     held = json.dumps([dict(zip(names, row, strict=True)) for row in rows.rows], ensure_ascii=False)
+    # A path of the organization's files in one of the values is none that the statement names.
+    held = held.replace("-", "\\u002d")
     form = json.dumps([dict.fromkeys(names, "VARCHAR")])
     each = ", ".join(
         # An unknown time is NULL.

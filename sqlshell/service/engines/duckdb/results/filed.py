@@ -12,7 +12,7 @@ import msgspec
 from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
 from sqlshell.interface.strings import NATIVE
-from sqlshell.service.engines.duckdb.results.render import PLAIN, finished_bytes, instants, row, stored, type_id
+from sqlshell.service.engines.duckdb.results.render import PLAIN, finished_bytes, instants, own, row, stored, type_id
 from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.sql.identifiers import literal
@@ -34,7 +34,7 @@ which the strings of a column have a dictionary: building a larger one takes lon
 INLINE_BYTES = 12
 """The most bytes of a string that a vector of DuckDB contains; it refers to longer ones, and may do so repeatedly."""
 
-_LENGTHS = {"varchar": "strlen", "blob": "octet_length"}
+_LENGTHS = {"varchar": "system.main.strlen", "blob": "system.main.octet_length"}
 """The functions for the bytes of a value of types whose values may have any length."""
 
 USUAL_CHARACTERS = 8
@@ -98,7 +98,7 @@ def to_file(sql: str, types: Mapping[str, str], path: Path, columns: Sequence[Co
     pairs = ", ".join(f"{key}: {literal(msgspec.json.encode(value).decode())}" for key, value in metadata.items())
     # DuckDB counts a string once that a vector contains for many rows. The random choice between two equal values makes
     # a vector that has one for each row.
-    flat = "CASE WHEN {0}({1}) > {2} AND random() < 0.5 THEN {1} ELSE {1} END AS {1}"
+    flat = own("CASE WHEN {0}({1}) > {2} AND random() < 0.5 THEN {1} ELSE {1} END AS {1}")
     values = ", ".join(
         flat.format(_LENGTHS[kind], name, INLINE_BYTES) if kind in _LENGTHS else name for name, kind in types.items()
     )
@@ -137,7 +137,7 @@ def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
         # A balanced tree, because DuckDB limits the depth of expressions.
         rest = sums[-1:] if len(sums) % 2 else []
         sums = [f"({one} + {other})" for one, other in zip(sums[::2], sums[1::2], strict=False)] + rest
-    return fixed, "".join(sums)
+    return fixed, own("".join(sums))
 
 
 def partitions(

@@ -73,6 +73,12 @@ NULL = '"\\N"'
 """Marks NULL in rows that are not finished."""
 
 _MARK = "'\\N'"
+_CALL = re.compile(
+    r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?<![\w.])"""
+    r"(array_to_string|base64|concat|contains|epoch_ns|epoch_us|isfinite|isnan|json_array|list_transform|make_timestamp|"
+    r"make_timestamp_ns|map_entries|map_from_entries|octet_length|random|replace|strlen|struct_extract_at|to_json|"
+    r"union_extract|union_tag|variant_typeof)\("
+)
 _WORD = re.compile(r"[^\W\d]\w*")
 _CONTROL = re.compile("[\x00-\x1f]")
 _CONTROLS = bytes(range(32))
@@ -211,6 +217,11 @@ def _nested(kind: Any, name: str, depth: int) -> str:
     return value(kind, name)
 
 
+def own(sql: str) -> str:
+    """The SQL of this module with DuckDB's own functions, whatever macros the session has."""
+    return _CALL.sub(lambda match: f"system.main.{match[1]}(" if match[1] else match[0], sql)
+
+
 def instants(kinds: Sequence[Any]) -> tuple[tuple[int, Any], ...]:
     """The columns that contain instants, and where in their values: True for the whole value, or the parts of a nested
     one.
@@ -247,7 +258,7 @@ def _children(kind: Any) -> dict[str, Any]:
 
 def stored(kind: Any, name: str) -> str:
     """SQL for a value as it is written to a file: the value, or its string if the file does not support its type."""
-    return name if type_id(kind) in NATIVE or is_text(kind) else value(kind, name)
+    return name if type_id(kind) in NATIVE or is_text(kind) else own(value(kind, name))
 
 
 PLAIN = NATIVE | {
@@ -269,7 +280,7 @@ def row(kinds: Sequence[Any], names: Sequence[str], after: str = "") -> str:
         before, inner, behind = _quoted(kind, name)
         pieces += [literal(parts.pop() + before), inner]
         parts.append(behind + ",")
-    return f"concat({', '.join(pieces)}, {literal(parts.pop().rstrip(',') + ']' + after)})"
+    return own(f"concat({', '.join(pieces)}, {literal(parts.pop().rstrip(',') + ']' + after)})")
 
 
 def finished(rows: str) -> str:
