@@ -352,6 +352,16 @@ def test_what_would_be_sent_runs_as_it_is(program: Program, kept: Served, tmp_pa
     assert program("--offline", "-c", "select 1").code == 2
 
 
+@pytest.mark.parametrize(
+    "command",
+    ["\\dt", "\\d t", "\\version", "\\download function_source x", "\\cancel 00000000-0000-4000-8000-000000000000"],
+)
+def test_a_command_sends_nothing_offline(program: Program, command: str) -> None:
+    done = program("http://127.0.0.1:1", "--offline", "-c", command, env={"SQLSHELL_TOKEN": "tok"})
+    assert (done.code, done.out) == (2, "")
+    assert "error: --offline sends nothing\n" in done.err
+
+
 def wait_for_reader(program: Program, kept: Served, stream: str) -> None:
     """Wait until a SELECT from a stream runs: it does not see what is inserted before."""
     until = time.monotonic() + 60

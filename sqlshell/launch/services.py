@@ -123,6 +123,7 @@ def network_of(settings: Settings) -> NetworkOptions:
         private_data_plane=settings["private_data_plane"],
         answer_limit=settings["answer_limit"] << 20,
         download_limit=settings["download_limit"] << 20,
+        offline=settings["offline"],
     )
 
 

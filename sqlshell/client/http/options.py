@@ -16,7 +16,7 @@ class NetworkOptions(Struct, frozen=True):
     `ca_file` replaces the system's CA certificates; `client_cert` and `client_key` are PEM files, and the certificate's
     file may contain the key. `private_data_plane` allows data planes at private addresses. `answer_limit` is the
     maximum size of a decompressed response in bytes, 0 for decompress.bound(); `download_limit` that of a downloaded
-    file, 0 for no limit.
+    file, 0 for no limit. With `offline` every request is a UsageError.
     """
 
     connect_timeout: float = 10.0
@@ -30,6 +30,7 @@ class NetworkOptions(Struct, frozen=True):
     private_data_plane: bool = False
     answer_limit: int = 0
     download_limit: int = 1 << 30
+    offline: bool = False
 
     def tls(self) -> ssl.SSLContext:
         """The context of every TLS connection, including websockets. Raises UsageError that names the wrong file."""

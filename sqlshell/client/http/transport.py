@@ -411,8 +411,10 @@ class _Renewal:
         self._used = ""
 
     async def begin(self) -> None:
-        """Before the request is sent."""
+        """Before the request is sent. Raises UsageError if none may be sent."""
         transport = self._transport
+        if transport.network.offline:
+            raise UsageError("--offline sends nothing", "omit it to run this command")
         if transport._renew is not None and not transport._token:
             self._renewed = True
             await transport._renew_token(transport._renew, "")
