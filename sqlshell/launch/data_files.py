@@ -71,7 +71,9 @@ def check_is_database(path: Path) -> None:
     if head and head[8:12] != b"DUCK" and not head.startswith(b"SQLite"):
         raise UsageError(
             f"{shown_target(str(path))} is not a DuckDB database",
-            "save it as csv" if head.startswith(b"PK\x03\x04") else f"{_WHICH}; rename it, or use: sqlshell - < FILE",
+            "save it as csv or parquet"
+            if head.startswith((b"PK\x03\x04", b"ARROW1"))
+            else f"{_WHICH}; rename it, or use: sqlshell - < FILE",
         )
 
 

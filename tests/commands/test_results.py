@@ -414,3 +414,8 @@ def test_a_large_result_is_loaded_as_a_small_one(program: Program) -> None:
     assert said[0] == said[1]
     assert "STRUCT(k BIGINT, t VARCHAR)" in said[0]
     assert said[0].count("\n") > 150
+
+
+def test_a_semicolon_alone_is_a_separator_where_a_text_is_expected(program: Program) -> None:
+    commands = ["\\t", "\\a", "\\pset fieldsep ;", "select 1, 2;", "\\f ,", "select 3, 4;", "\\f ;", "select 5, 6;"]
+    assert program(stdin="\n".join([*commands, "\\f |;", "select 7, 8;", ""])).out == "1;2\n3,4\n5;6\n7|8\n"

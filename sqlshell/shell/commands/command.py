@@ -222,7 +222,8 @@ def parse(
         meant = wanted[min(number, len(wanted) - 1)].strip("[]").removesuffix("...")
         if meant not in data:
             argument.own(f"{meant} of \\{name}")
-    if texts and texts[-1].endswith(";") and text.endswith(";") and not last.endswith("..."):
+    is_value = texts[-1:] == [";"] and last.strip("[]") in {"TEXT", "VALUE"} and len(texts) == len(wanted)
+    if texts and texts[-1].endswith(";") and text.endswith(";") and not last.endswith("...") and not is_value:
         # Ignore a ; typed out of habit.
         words[-1] = words[-1].part(0, len(texts[-1].rstrip(";")))
         words = words if words[-1].text else words[:-1]
