@@ -155,7 +155,7 @@ def words_for(shell: Shell, item: Command) -> list[str]:
 @pytest.mark.parametrize("interactive", [False, True])
 def test_no_command_ends_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, interactive: bool) -> None:
     monkeypatch.chdir(tmp_path)
-    # \\cd without an argument goes there.
+    # \cd without an argument goes there.
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
@@ -194,7 +194,7 @@ def test_no_command_ends_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 @pytest.mark.timeout(600)
 def test_what_goes_on_leaves_or_asks(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    # \\cd without an argument goes there.
+    # \cd without an argument goes there.
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO()))
     monkeypatch.setenv("EDITOR", "true")
