@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sqlshell.interface.models import ContextEcho
 from sqlshell.launch.embedded import start_embedded
@@ -717,7 +718,7 @@ def test_a_lost_key_is_told_and_never_replaced(storage: Storage, tmp_path: Path)
     ]
     for message, happens in cases:
         happens()
-        assert secrets.status({"sealed": sealed}, vault).startswith("broken: "), message
+        assert secrets.status("o", catalog.get("o", "secret", "x"), vault)[0] == "broken", message
         with pytest.raises(Failure) as caught:
             vault.opened("o", "secret", "x", sealed)
         assert caught.value.sql_state == "58030"
@@ -750,7 +751,6 @@ def test_one_key_is_made_however_many_ask(tmp_path: Path) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len({sealed["key"] for _, sealed in made}) == 1
     for number, sealed in made:
         assert vaults[0].opened("o", "secret", str(number), sealed) == {"a": str(number)}
     assert len({sealed["text"] for _, sealed in made}) == 12
@@ -762,11 +762,25 @@ def test_a_value_opens_where_it_was_sealed_alone() -> None:
     for whose in (("p", "secret", "x"), ("o", "schema_registry", "x"), ("o", "secret", "X")):
         with pytest.raises(Failure, match="belongs to another object"):
             vault.opened(*whose, sealed)
-    raw = bytearray(base64.b64decode(sealed["text"]))
+    raw = bytearray(base64.urlsafe_b64decode(sealed["text"]))
     raw[-1] ^= 1
-    for text in (base64.b64encode(raw).decode(), "", "x", "AAAA", sealed["text"][:24]):
+    for text in (base64.urlsafe_b64encode(raw).decode(), "", "x", "AAAA", sealed["text"][:24], "ä"):
         with pytest.raises(Failure, match="damaged"):
-            vault.opened("o", "secret", "x", {**sealed, "text": text})
+            vault.opened("o", "secret", "x", {"text": text})
+
+
+def test_a_value_that_an_earlier_version_encrypted_is_read(tmp_path: Path) -> None:
+    key, nonce = bytes(range(32)), bytes(12)
+    (tmp_path / FILE).write_text(base64.b64encode(key).decode())
+    (tmp_path / FILE).chmod(0o600)
+    owner = json.dumps(["o", "secret", "x"]).encode()
+    text = base64.b64encode(nonce + AESGCM(key).encrypt(nonce, b'{"a": "b"}', owner)).decode()
+    vault = Vault(tmp_path / FILE, lambda: True)
+    sealed = {"key": "0123456789abcdef", "text": text}
+    assert vault.opened("o", "secret", "x", sealed) == {"a": "b"}
+    for name, damaged in (("y", sealed), ("x", {**sealed, "text": "AAAA"}), ("x", {**sealed, "text": "ä"})):
+        with pytest.raises(Failure, match="damaged"):
+            vault.opened("o", "secret", name, damaged)
 
 
 def test_a_value_opens_for_its_own_object_alone(client: Client, home: Path, registry: str) -> None:

@@ -297,7 +297,7 @@ def recorded(kind: str) -> Callable[[Scope], list[Facts]]:
         organization = here.organization
         rows: list[Facts] = []
         for item in organization.catalog.objects(organization.id, kind):
-            state, _, reason = secrets.status(item.detail, organization.vault).partition(": ")
+            state, reason = secrets.status(organization.id, item, organization.vault)
             facts = {"state": state, "message": reason, "url": item.detail.get("uris", "")}
             rows.append(_object(here, item) | facts)
         return rows

@@ -7,20 +7,19 @@ that was checked. No proxy is used, no redirect is followed, and the content of 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import ipaddress
 import re
 import socket
 import threading
 import time
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Final
-from urllib.parse import urlsplit
+from concurrent.futures import Future
+from typing import Final
 
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.runtime.addresses import meanings
+from sqlshell.runtime.addresses import Address, meanings
 from sqlshell.service.failure import Failure
 from sqlshell.unreachable import Cause, why_failed
 
@@ -33,10 +32,20 @@ MOST: Final = 1 << 20
 ADDRESSES: Final = 4
 """The maximum number of addresses of one host that are tried."""
 
-_HOST: Final = re.compile(r"[a-z0-9_](?:[a-z0-9_.-]{0,252})")
-_PATH: Final = re.compile(r"(?:/[\w.~!$&'()*+,;=:@%-]*)*", re.ASCII)
+_URL: Final = re.compile(
+    r"(https?)://(?:\[([0-9a-f:.]+)\]|([a-z0-9_][a-z0-9_.-]{0,252}))(?::([0-9]{1,5}))?"
+    r"((?:/[\w.~!$&'()*+,;=:@%-]*)*)",
+    re.ASCII | re.IGNORECASE,
+)
 _PORTS: Final = {"http": 80, "https": 443}
-_Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+_WHY: Final = {
+    Cause.CERTIFICATE: "the certificate is not trusted",
+    Cause.REFUSED: "connection refused",
+    **dict.fromkeys(
+        (Cause.TLS, Cause.NOT_TLS, Cause.NO_CLIENT_CERTIFICATE, Cause.CLIENT_CERTIFICATE), "the TLS handshake failed"
+    ),
+}
+"""Reasons for a failed connection; what the host says of itself is left out."""
 
 
 class Target(Struct, frozen=True):
@@ -49,41 +58,31 @@ class Target(Struct, frozen=True):
 
     @property
     def place(self) -> str:
-        host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{host}:{self.port}"
-
-    @property
-    def named(self) -> str:
-        """The value of the Host header."""
-        return self.place.removesuffix(f":{_PORTS[self.scheme]}")
+        return f"[{self.host}]:{self.port}" if ":" in self.host else f"{self.host}:{self.port}"
 
     @property
     def url(self) -> str:
         return f"{self.scheme}://{self.place}{self.path}"
 
+    @property
+    def address(self) -> Address | None:
+        try:
+            return ipaddress.ip_address(self.host)
+        except ValueError:
+            return None
+
 
 def read_target(text: str) -> Target:
-    """Parse a URL. Raises Failure; its message never contains a password."""
-    text = text.strip()
-    if not text.isprintable():
-        raise _no_url("the URL contains control characters")
-    try:
-        parts = urlsplit(text)
-        host, port = (parts.hostname or "").lower(), parts.port
-    except ValueError:
-        raise _no_url("the URL is not valid") from None
-    if parts.scheme.lower() not in _PORTS:
-        raise _no_url("expected a URL such as https://registry.example.com:8081")
-    if parts.username is not None or parts.password is not None:
-        raise _no_url("the URL must not contain a user or password; use the options for them")
-    if parts.query or parts.fragment or "?" in text or "#" in text:
-        raise _no_url("the URL must not contain a query or fragment")
-    if not (_literal(host) or _HOST.fullmatch(host)) or "%" in host:
-        raise _no_url("the host of the URL is not valid")
-    if port == 0 or not _PATH.fullmatch(parts.path) or len(parts.path) > 1000:
-        raise _no_url("the port or the path of the URL is not valid")
-    scheme = parts.scheme.lower()
-    return Target(scheme, host, port or _PORTS[scheme], parts.path.rstrip("/"))
+    """Parse a URL. Raises Failure; its message does not contain the URL, which may contain a password."""
+    found = _URL.fullmatch(text.strip())
+    if found is not None:
+        scheme, literal, name, port, path = found.groups()
+        scheme, host = scheme.lower(), (literal or name).lower()
+        target = Target(scheme, host, int(port or _PORTS[scheme]), path.rstrip("/"))
+        if 0 < target.port < 1 << 16 and (name or target.address):
+            return target
+    expected = "expected URLs such as https://registry.example.com:8081, without user, password, query and fragment"
+    raise Failure("22023", f"'uris': {expected}")
 
 
 def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | None, until: float) -> tuple[int, bytes]:
@@ -93,86 +92,62 @@ def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | Non
     `until` is a time of the monotonic clock. In a thread. Raises Failure: 42501 for a host that is not allowed, 57015
     for a host that does not respond.
     """
-    check_allowed(target, hosts)
     try:
-        return asyncio.run(_within(target, headers, until - time.monotonic()))
+        addresses = _allowed_addresses(target, hosts, until)
+        return asyncio.run(asyncio.wait_for(_request(target, addresses, headers), until - time.monotonic()))
     except TimeoutError:
         message = f"{target.place} did not respond within {SECONDS:g} seconds"
         raise Failure(sqlstate.REMOTE_UNAVAILABLE, message) from None
 
 
-def check_allowed(target: Target, hosts: Collection[str] | None) -> None:
-    """Raises Failure if a host is not allowed. Does not resolve names."""
-    literal = _literal(target.host)
-    here = target.host == "localhost" or (literal is not None and _is_here(literal))
+def _allowed_addresses(target: Target, hosts: Collection[str] | None, until: float) -> Sequence[Address]:
+    """The addresses of a target that may be connected to. Resolves no name that is not allowed. Raises Failure."""
+    literal, local = target.address, target.host == "localhost"
+    here = local or (literal is not None and _is_here(literal))
     if not here and hosts is not None and not {target.host, target.place} & set(hosts):
         message = f"connections to {target.place} are not allowed (sqlshell serve --registry-host {target.host})"
         raise Failure(sqlstate.PRIVILEGE, message)
-
-
-async def _within(target: Target, headers: Mapping[str, str], seconds: float) -> tuple[int, bytes]:
-    async with asyncio.timeout(seconds):
-        addresses = await _addresses(target)
-        return await _answer(target, addresses, headers)
-
-
-async def _addresses(target: Target) -> Sequence[_Address]:
-    """The allowed addresses of a target. Raises Failure."""
-    literal = _literal(target.host)
     if literal is not None:
         return [literal]
     try:
-        resolved = await _looked_up(target)
+        resolved = _resolve(target).result(until - time.monotonic())
+    except TimeoutError:
+        raise
     except (OSError, UnicodeError):
         raise Failure(sqlstate.REMOTE_UNAVAILABLE, f"cannot resolve host {target.host!r}") from None
-    known = list(dict.fromkeys(ipaddress.ip_address(str(item[4][0]).partition("%")[0]) for item in resolved))
-    fit = [item for item in known if _is_fit(item, target.host == "localhost")]
+    fit = [address for address in resolved if (_is_here if local else _is_fit)(address)]
     if not fit:
         raise Failure(sqlstate.PRIVILEGE, f"connections to the address of {target.host!r} are not allowed")
     return fit[:ADDRESSES]
 
 
-async def _looked_up(target: Target) -> list[Any]:
+def _resolve(target: Target) -> Future[list[Address]]:
     """Resolve a name in a daemon thread, because the resolver may take longer than the timeout."""
-    loop = asyncio.get_running_loop()
-    looked: asyncio.Future[list[Any]] = loop.create_future()
-
-    def deliver(addresses: list[Any] | None, error: Exception | None) -> None:
-        if looked.done():
-            return
-        if error is not None:
-            looked.set_exception(error)
-        else:
-            looked.set_result(addresses or [])
+    resolved: Future[list[Address]] = Future()
 
     def look() -> None:
-        addresses: list[Any] | None = None
-        failed: Exception | None = None
         try:
-            addresses = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+            found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+            addresses = (ipaddress.ip_address(str(item[4][0]).partition("%")[0]) for item in found)
+            resolved.set_result(list(dict.fromkeys(addresses)))
         except (OSError, UnicodeError) as error:
-            failed = error
-        with contextlib.suppress(RuntimeError):
-            # The loop may have been closed.
-            loop.call_soon_threadsafe(deliver, addresses, failed)
+            resolved.set_exception(error)
 
     threading.Thread(target=look, daemon=True, name="looking up").start()
-    return await looked
+    return resolved
 
 
-async def _answer(target: Target, addresses: Sequence[_Address], headers: Mapping[str, str]) -> tuple[int, bytes]:
+async def _request(target: Target, addresses: Sequence[Address], headers: Mapping[str, str]) -> tuple[int, bytes]:
     import httpx
 
-    sent = {"Accept": "application/json", "Accept-Encoding": "identity", **headers, "Host": target.named}
-    extensions: dict[str, Any] = {"sni_hostname": target.host}
-    secure = target.scheme == "https"
+    host = target.place.removesuffix(f":{_PORTS[target.scheme]}")
+    sent = {"Accept": "application/json", "Accept-Encoding": "identity", **headers, "Host": host}
     # The caller limits the time.
-    async with httpx.AsyncClient(trust_env=False, follow_redirects=False, verify=secure, timeout=None) as client:
+    async with httpx.AsyncClient(trust_env=False, follow_redirects=False, timeout=None, headers=sent) as client:
         for address in addresses:
-            host = f"[{address}]" if address.version == 6 else str(address)
-            url = f"{target.scheme}://{host}:{target.port}{target.path}"
+            url = httpx.URL(target.url).copy_with(host=str(address))
             try:
-                async with client.stream("GET", url, headers=sent, extensions=extensions) as answer:
+                async with client.stream("GET", url, extensions={"sni_hostname": target.host}) as answer:
                     body = bytearray()
                     async for chunk in answer.aiter_raw():
                         body += chunk
@@ -180,45 +155,18 @@ async def _answer(target: Target, addresses: Sequence[_Address], headers: Mappin
                             break
                     return answer.status_code, bytes(body[:MOST])
             except httpx.ConnectError as error:
-                failed = f"{target.place}: {_why_not_connected(error)}"
+                failed = _WHY.get(why_failed(error).cause, "cannot connect")
             except (httpx.HTTPError, httpx.InvalidURL, ValueError):
-                failed = f"{target.place}: the response is not valid HTTP"
-    raise Failure(sqlstate.REMOTE_UNAVAILABLE, failed)
+                failed = "the response is not valid HTTP"
+    raise Failure(sqlstate.REMOTE_UNAVAILABLE, f"{target.place}: {failed}")
 
 
-def _why_not_connected(error: BaseException) -> str:
-    """The reason for a failed connection; what the host says of itself is left out."""
-    match why_failed(error).cause:
-        case Cause.CERTIFICATE:
-            return "the certificate is not trusted"
-        case Cause.TLS | Cause.NOT_TLS | Cause.NO_CLIENT_CERTIFICATE | Cause.CLIENT_CERTIFICATE:
-            return "the TLS handshake failed"
-        case Cause.REFUSED:
-            return "connection refused"
-    return "cannot connect"
-
-
-def _literal(host: str) -> _Address | None:
-    try:
-        return ipaddress.ip_address(host)
-    except ValueError:
-        return None
-
-
-def _is_here(address: _Address) -> bool:
+def _is_here(address: Address) -> bool:
     mapped = address.ipv4_mapped if isinstance(address, ipaddress.IPv6Address) else None
     return (mapped or address).is_loopback
 
 
-def _is_fit(address: _Address, local: bool) -> bool:
-    """Whether a resolved address is allowed: no multicast, unspecified or link-local address, also none that another
-    one carries; loopback if `local`.
-    """
-    if local:
-        return _is_here(address)
+def _is_fit(address: Address) -> bool:
+    """Whether a resolved address is no multicast, unspecified or link-local address, nor carries one."""
     meant = [address, *meanings(address)]
     return not any(item.is_multicast or item.is_unspecified or item.is_link_local for item in meant)
-
-
-def _no_url(why: str) -> Failure:
-    return Failure("22023", f"'uris': {why}")

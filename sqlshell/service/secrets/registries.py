@@ -8,7 +8,6 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
-from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import Catalog
@@ -83,15 +82,17 @@ def test(name: str, organization: str, catalog: Catalog, vault: Vault, hosts: Co
     headers = _authorization(name, organization, detail, catalog, vault)
     until = time.monotonic() + outgoing.SECONDS
     for text in str(detail["uris"]).split(","):
-        target = outgoing.read_target(text)
-        asked = replace(target, path=f"{target.path}/subjects")
-        status, body = outgoing.get(asked, headers, hosts, until)
+        target = outgoing.read_target(f"{text}/subjects")
+        status, body = outgoing.get(target, headers, hosts, until)
         if status in {401, 403}:
-            raise _not_ready(name, f"{target.place} rejected the credentials (status {status})")
-        if status != 200:
-            raise _not_ready(name, f"{target.place} returned status {status}")
-        if not _lists_subjects(body):
-            raise _not_ready(name, f"{target.place} did not return a list of subjects")
+            why = f"rejected the credentials (status {status})"
+        elif status != 200:
+            why = f"returned status {status}"
+        elif not _lists_subjects(body):
+            why = "did not return a list of subjects"
+        else:
+            continue
+        raise Failure(sqlstate.SCHEMA_REGISTRY_NOT_READY, f"schema registry {name!r}: {target.place} {why}")
     return f"schema registry {name!r} is reachable"
 
 
@@ -140,7 +141,3 @@ def _lists_subjects(body: bytes) -> bool:
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return False
     return True
-
-
-def _not_ready(name: str, why: str) -> Failure:
-    return Failure(sqlstate.SCHEMA_REGISTRY_NOT_READY, f"schema registry {name!r}: {why}")

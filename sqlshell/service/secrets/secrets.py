@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.catalog import Catalog
+from sqlshell.service.catalog import Catalog, Object
 from sqlshell.service.failure import Failure
 from sqlshell.service.secrets.vault import Vault
 
@@ -48,8 +48,11 @@ def value(name: str, organization: str, catalog: Catalog, vault: Vault) -> str:
     return values["secret_string"]
 
 
-def status(detail: Mapping[str, Any], vault: Vault) -> str:
-    """The state of an object with a sealed value: `ready`, or `broken: REASON`."""
-    sealed = detail.get("sealed")
-    reason = vault.broken(sealed) if sealed else ""
-    return f"broken: {reason}" if reason else "ready"
+def status(organization: str, item: Object, vault: Vault) -> tuple[str, str]:
+    """The state of an object that may have a sealed value, `ready` or `broken`, and why it is broken."""
+    try:
+        if sealed := item.detail.get("sealed"):
+            vault.opened(organization, item.kind, item.name, sealed)
+    except Failure as failure:
+        return "broken", failure.message
+    return "ready", ""

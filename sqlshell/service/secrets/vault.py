@@ -1,15 +1,12 @@
 """Encrypted storage for the values of secrets and the credentials of schema registries.
 
-AES-256-GCM with a random key in a separate file in the data folder. The organization, kind and name of the object are
-authenticated with its value, so that a value that is moved to another object cannot be decrypted.
+Fernet, with a random key in a separate file of the data folder. The organization, kind and name of the object are
+encrypted together with its value, so that a value that is moved to another object is not accepted there.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
-import contextlib
-import hashlib
 import json
 import os
 import stat
@@ -26,12 +23,7 @@ FILE: Final = "secrets.key"
 
 UNREADABLE: Final = "58030"
 _BYTES: Final = 32
-_NONCE: Final = 12
-_MOST: Final = 1024
-"""The maximum number of bytes of the key file that are read."""
-
-Sealed = Mapping[str, str]
-"""Encrypted values: `key` identifies the key, `text` is base64."""
+_DAMAGED: Final = "its stored value is damaged or was encrypted with a different key"
 
 
 class Vault:
@@ -49,73 +41,53 @@ class Vault:
 
     def seal(self, organization: str, kind: str, name: str, values: Mapping[str, str]) -> dict[str, str]:
         """Encrypt the values of an object. Raises Failure if there is no key and none can be created."""
-        key = self._found() or self._made()
-        nonce = os.urandom(_NONCE)
-        plain = json.dumps(dict(values)).encode()
-        text = nonce + _cipher(key).encrypt(nonce, plain, _associated_data(organization, kind, name))
-        return {"key": _fingerprint(key), "text": base64.b64encode(text).decode()}
+        from cryptography.fernet import Fernet
 
-    def opened(self, organization: str, kind: str, name: str, sealed: Sealed) -> dict[str, str]:
+        key = self._read_key() or self._create_key()
+        plain = json.dumps([organization, kind, name, dict(values)]).encode()
+        return {"text": Fernet(base64.urlsafe_b64encode(key)).encrypt(plain).decode()}
+
+    def opened(self, organization: str, kind: str, name: str, sealed: Mapping[str, str]) -> dict[str, str]:
         """Decrypt the values of an object. Raises Failure (58030) if the key is not the one that encrypted them."""
-        if reason := self.broken(sealed):
-            raise self._unreadable(kind, name, reason)
-        from cryptography.exceptions import InvalidTag
-
         try:
-            text = base64.b64decode(sealed["text"], validate=True)
-            associated_data = _associated_data(organization, kind, name)
-            plain = _cipher(self._found()).decrypt(text[:_NONCE], text[_NONCE:], associated_data)
-            values: dict[str, str] = json.loads(plain)
-        except (InvalidTag, ValueError, KeyError):
-            raise self._unreadable(kind, name, "its stored value is damaged or belongs to another object") from None
-        return values
-
-    def broken(self, sealed: Sealed) -> str:
-        """The reason why values cannot be decrypted, or ""."""
-        try:
-            key = self._found()
+            key = self._read_key()
+            if not key:
+                raise Failure(UNREADABLE, f"the key file {FILE} does not exist")
+            decrypt = _decrypt_aes_gcm if "key" in sealed else _decrypt
+            return decrypt(key, [organization, kind, name], sealed["text"])
         except Failure as failure:
-            return failure.message
-        if not key:
-            return f"the key file {FILE} does not exist"
-        if sealed.get("key") != _fingerprint(key):
-            return f"the key file {FILE} contains a different key"
-        return ""
+            what = kind.replace("_", " ")
+            remedy = f"restore {FILE} from a backup, or drop the {what} and create it again"
+            raise Failure(UNREADABLE, f"cannot decrypt {what} {name!r}: {failure.message}; {remedy}") from None
 
-    @staticmethod
-    def _unreadable(kind: str, name: str, reason: str) -> Failure:
-        what = kind.replace("_", " ")
-        remedy = f"restore {FILE} from a backup, or drop the {what} and create it again"
-        return Failure(UNREADABLE, f"cannot decrypt {what} {name!r}: {reason}; {remedy}")
-
-    def _found(self) -> bytes:
+    def _read_key(self) -> bytes:
         """The key, or b"" if there is no key file. Raises Failure for an invalid key file."""
         if self._file is None:
             return self._key
         try:
-            place = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            opened = os.open(self._file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
         except FileNotFoundError:
             return b""
         except OSError as error:
             raise Failure(UNREADABLE, f"cannot open the key file {FILE}: {error.strerror}") from None
-        try:
-            state = os.fstat(place)
+        with os.fdopen(opened, "rb") as file:
+            state = os.fstat(opened)
             if not stat.S_ISREG(state.st_mode):
                 raise Failure(UNREADABLE, f"{FILE} is not a regular file")
             if state.st_mode & 0o077:
                 raise Failure(UNREADABLE, f"other users can access the key file {FILE}; run: chmod 600 {FILE}")
-            text = os.read(place, _MOST)
-        finally:
-            os.close(place)
-        with contextlib.suppress(binascii.Error):
+            text = file.read(1024)
+        try:
             key = base64.b64decode(text.strip(), validate=True)
-            if len(key) == _BYTES:
-                return key
-        raise Failure(UNREADABLE, f"the key file {FILE} does not contain a key")
+        except ValueError:
+            key = b""
+        if len(key) != _BYTES:
+            raise Failure(UNREADABLE, f"the key file {FILE} does not contain a key")
+        return key
 
-    def _made(self) -> bytes:
+    def _create_key(self) -> bytes:
         with self._lock:
-            if existing := self._found():
+            if existing := self._read_key():
                 return existing
             if self._used():
                 cause = f"the key file {FILE} is missing, but stored secrets are encrypted with it"
@@ -125,39 +97,50 @@ class Vault:
                 self._key = key
                 return key
             try:
-                return self._written(self._file, key)
+                _write_key(self._file, key)
+            except FileExistsError:
+                # Another process has created it.
+                return self._read_key()
             except OSError as error:
                 raise Failure(UNREADABLE, f"cannot write the key file {FILE}: {error.strerror}") from None
-
-    def _written(self, file: Path, key: bytes) -> bytes:
-        """Write the key atomically without replacing another one; returns the key that the file then contains."""
-        with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{FILE}-") as temporary:
-            os.fchmod(temporary.fileno(), 0o600)
-            temporary.write(base64.b64encode(key) + b"\n")
-            temporary.flush()
-            os.fsync(temporary.fileno())
-            with contextlib.suppress(FileExistsError):
-                os.link(temporary.name, file)
-        # The directory entry, too, must survive a loss of power.
-        folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
-        return self._found()
+            return key
 
 
-def _associated_data(organization: str, kind: str, name: str) -> bytes:
-    return json.dumps([organization, kind, name]).encode()
+def _write_key(file: Path, key: bytes) -> None:
+    """Write the key atomically, also across a loss of power. Raises FileExistsError if there is a key."""
+    with tempfile.NamedTemporaryFile(dir=file.parent, prefix=f".{FILE}-") as temporary:
+        temporary.write(base64.b64encode(key) + b"\n")
+        temporary.flush()
+        os.fsync(temporary.fileno())
+        os.link(temporary.name, file)
+    folder = os.open(file.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)
 
 
-def _fingerprint(key: bytes) -> str:
-    """A fingerprint that identifies a key without revealing it."""
-    return hashlib.sha256(b"sqlshell secrets key" + key).hexdigest()[:16]
-
-
-def _cipher(key: bytes) -> Any:
+def _decrypt(key: bytes, owner: list[str], text: str) -> dict[str, str]:
     # Loading it takes tens of milliseconds, and few services use secrets.
+    from cryptography.fernet import Fernet, InvalidToken
+
+    try:
+        *sealed_for, values = json.loads(Fernet(base64.urlsafe_b64encode(key)).decrypt(text))
+    except (InvalidToken, ValueError):
+        raise Failure(UNREADABLE, _DAMAGED) from None
+    if sealed_for != owner:
+        raise Failure(UNREADABLE, "its stored value belongs to another object")
+    return dict[str, str](values)
+
+
+def _decrypt_aes_gcm(key: bytes, owner: list[str], text: str) -> dict[str, str]:
+    """Decrypt what versions up to 0.1 stored: AES-256-GCM after a nonce of 12 bytes."""
+    from cryptography.exceptions import InvalidTag
     from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-    return AESGCM(key)
+    try:
+        sealed = base64.b64decode(text, validate=True)
+        values: Any = json.loads(AESGCM(key).decrypt(sealed[:12], sealed[12:], json.dumps(owner).encode()))
+    except (InvalidTag, ValueError):
+        raise Failure(UNREADABLE, f"{_DAMAGED}, or belongs to another object") from None
+    return dict[str, str](values)
