@@ -56,6 +56,8 @@ class Document:
             answers = operation["responses"].get(str(status))
             if answers is None:
                 return f"no status of {operation['operationId']}"
+            if "$ref" in answers:
+                answers = self._components["responses"][answers["$ref"].rpartition("/")[2]]
             contents = answers.get("content", {})
         elif status == 307 and not body:
             # A path that ends in a slash too many.
@@ -184,9 +186,8 @@ def _check(module: ModuleType, say: Say) -> None:
 
     def make_app(statements: Any, token: str, options: Any, hosts: Any = ()) -> ASGIApp:
         def document() -> Json:
-            from sqlshell.service.http.openapi import document as whole
-
-            return whole(options)
+            whole: Json = module.document(options)
+            return whole
 
         return Checked(made(statements, token, options, hosts), document, say)
 

@@ -9,7 +9,10 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from sqlshell.service.http.openapi import document
+from sqlshell.service.bounds import Bounds
+from sqlshell.service.http.app import document
+from sqlshell.service.http.body import BATCH
+from sqlshell.service.objects.resources import KINDS
 from sqlshell.service.options import Options
 from tests.checked import Checked, Json
 
@@ -82,3 +85,19 @@ def test_an_answer_is_held_against_the_document(asked: str, status: int, body: J
     )
     assert bool(found) == bool(expected), found
     assert expected in "".join(found)
+
+
+def test_the_document_has_the_lists_and_limits_of_the_service() -> None:
+    whole = document(Options(legacy=True, statement_limit=77, bounds=Bounds(name=7)))
+    kinds = [
+        one["schema"]["enum"]
+        for item in whole["paths"].values()
+        for one in item.get("get", {}).get("parameters", ())
+        if "enum" in one["schema"]
+    ]
+    assert kinds == [list(KINDS)] * 2
+    schemas = whole["components"]["schemas"]
+    assert schemas["BatchRequest"]["properties"]["statements"]["maxItems"] == BATCH
+    assert schemas["StatementRequest"]["properties"]["statement"]["maxLength"] == 77
+    assert (schemas["Name"]["maxLength"], "Zulu" in schemas["TimeZone"]["enum"]) == (7, True)
+    assert "/run-statement" not in document(Options())["paths"]

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import re
 import uuid
+import zoneinfo
 from collections.abc import Collection, Mapping
-from typing import TYPE_CHECKING
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
 
 import msgspec
@@ -22,9 +24,9 @@ from starlette.websockets import WebSocket
 from sqlshell.interface.models import PARQUET, StatementRequest, Version
 from sqlshell.service.cluster import PEER_PATH
 from sqlshell.service.failure import Failure
-from sqlshell.service.http.auth import BY_PLANE, BearerAuth, caller_of
+from sqlshell.service.http.auth import BY_PLANE, LEGACY, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
-from sqlshell.service.http.body import BadRequest, check_timezone
+from sqlshell.service.http.body import NOT_ZONES, BadRequest, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
 from sqlshell.service.http.engine_announcement import EngineAnnouncement
 from sqlshell.service.http.files import chunks, conditional_response, prefers
@@ -33,6 +35,7 @@ from sqlshell.service.http.partitions import Partitions
 from sqlshell.service.http.responses import Responses, combined_response, json_response, without_bytes
 from sqlshell.service.objects import resources
 from sqlshell.service.objects.attachments import Attachments
+from sqlshell.service.objects.valid_names import name_pattern
 from sqlshell.service.options import Options
 from sqlshell.service.refusals import (
     ClientDisconnected,
@@ -276,9 +279,21 @@ class Endpoints:
         return json_response(self._document)
 
     def _encoded(self) -> bytes:
-        from sqlshell.service.http.openapi import document
-
         return msgspec.json.encode(document(self._options))
+
+
+def document(options: Options) -> dict[str, Any]:
+    """Return the OpenAPI document of a service with these options: openapi.json with the service's own limits."""
+    found: dict[str, Any] = msgspec.json.decode(files(__package__).joinpath("openapi.json").read_bytes())
+    found["info"]["version"] = __version__
+    if not options.legacy:
+        found["paths"] = {path: item for path, item in found["paths"].items() if not path.startswith(LEGACY)}
+    schemas = found["components"]["schemas"]
+    schemas["TimeZone"]["enum"] = sorted(zoneinfo.available_timezones() - NOT_ZONES)
+    schemas["Name"]["maxLength"] = schemas["SessionID"]["maxLength"] = options.bounds.name
+    schemas["SessionID"]["pattern"] = name_pattern()
+    schemas["StatementRequest"]["properties"]["statement"]["maxLength"] = options.statement_limit
+    return found
 
 
 def _asked(request: Request) -> tuple[str, int, str]:
