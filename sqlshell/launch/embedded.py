@@ -26,7 +26,7 @@ from sqlshell.service.engines.engine import Engine
 from sqlshell.service.http.app import make_app
 from sqlshell.service.options import Options
 from sqlshell.service.setup import make_statements
-from sqlshell.service.statements.statements import Statements
+from sqlshell.service.statements.service import StatementService
 from sqlshell.service.storage.sqlite import SqliteStorage
 
 CLOSING_SECONDS = 8.0
@@ -45,7 +45,7 @@ class EmbeddedService:
         self.token = secrets.token_urlsafe(32)
         self._open_engine = open_engine
         self._options = options
-        self._opening: Future[Statements] = Future()
+        self._opening: Future[StatementService] = Future()
         self._state = ServerState()
         self._closing = False
         self._loop = thread_loop()
@@ -76,7 +76,7 @@ class EmbeddedService:
 
         await self._loop.connect_accepted_socket(protocol, theirs)
 
-    def _configure(self, statements: Statements) -> None:
+    def _configure(self, statements: StatementService) -> None:
         self._config = Config(
             self._quiet(make_app(statements, self.token, self._options)),
             http=HttpToolsProtocol,
@@ -106,7 +106,7 @@ class EmbeddedService:
 
         return answer
 
-    async def _finish(self, statements: Statements) -> None:
+    async def _finish(self, statements: StatementService) -> None:
         self._closing = True
         try:
             await statements.close()

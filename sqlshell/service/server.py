@@ -43,7 +43,7 @@ from sqlshell.service.setup import (
     open_shared_storage,
     open_storage,
 )
-from sqlshell.service.statements.statements import Statements
+from sqlshell.service.statements.service import StatementService
 from sqlshell.service.storage.storage import Storage, StorageError
 from sqlshell.service.wire.connections import Connections, fitting_connections, raise_descriptor_limit
 from sqlshell.service.wire.protocol import BoundedProtocol
@@ -217,7 +217,7 @@ def _is_of_the_service(record: logging.LogRecord) -> bool:
 
 
 async def _serve(
-    statements: Statements, app: ASGIApp, listener: socket.socket, options: Options, ready: Callable[[], None]
+    statements: StatementService, app: ASGIApp, listener: socket.socket, options: Options, ready: Callable[[], None]
 ) -> int:
     connections = Connections(options.bounds)
     protocol: Any = partial(BoundedProtocol, bounds=options.bounds, connections=connections)

@@ -1,4 +1,4 @@
-"""Builds a service from its parts: storage, catalog, ledger and statements."""
+"""Builds a service from its parts: storage, catalog, store and statements."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from sqlshell.service.objects import system
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.ledger import Ledger
-from sqlshell.service.statements.statements import Statements
+from sqlshell.service.statements.service import StatementService
+from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.storage.sqlite import SqliteStorage
 from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
 
@@ -86,14 +86,14 @@ def make_member(
     peers: Peers,
     address: str,
     token: str,
-) -> Statements:
+) -> StatementService:
     """Build the statements of one of several processes of a service; `address` is its URL for the others, `token` the
     operator's.
 
     Raises UsageError and ServiceError.
     """
     from sqlshell.service.cluster.cluster import Cluster
-    from sqlshell.service.statements.shared_ledger import SharedLedger
+    from sqlshell.service.statements.shared_store import SharedStatementStore
 
     identity = cast(ExternalEngine, engine).server()
     if engine.name == "postgresql" and identity == storage.server():
@@ -109,10 +109,10 @@ def make_member(
     except ServiceError:
         cluster.leave()
         raise
-    ledger = SharedLedger(storage, _place(organizations, options), cluster)
+    store = SharedStatementStore(storage, _place(organizations, options), cluster)
     # The directory contains only copies of shared files and incomplete files.
     organizations.remove_leftovers(lambda organization: set())
-    return Statements(organizations, ledger, options, cluster)
+    return StatementService(organizations, store, options, cluster)
 
 
 def _check_alike(cluster: Cluster, engine: str) -> None:
@@ -188,7 +188,7 @@ def make_statements(
     engine: Engine | None = None,
     *,
     embedded: bool = False,
-) -> Statements:
+) -> StatementService:
     """Build the statements of a service on `data` (None: in memory).
 
     With an `engine` there is one organization, which has it; otherwise each organization has a process with DuckDB.
@@ -204,11 +204,11 @@ def make_statements(
 
 def _make_statements(
     storage: Storage, options: Options, data: Path | None, engine: Engine | None, *, embedded: bool
-) -> Statements:
+) -> StatementService:
     organizations = Organizations(Catalog(storage), options, data, engine, embedded=embedded, system=system.COLUMNS)
-    ledger = Ledger(storage, _place(organizations, options))
-    organizations.remove_leftovers(ledger.known)
-    return Statements(organizations, ledger, options)
+    store = StatementStore(storage, _place(organizations, options))
+    organizations.remove_leftovers(store.known)
+    return StatementService(organizations, store, options)
 
 
 def _place(organizations: Organizations, options: Options) -> Callable[[str, str], Spool]:

@@ -13,7 +13,7 @@ from uuid import RFC_4122, UUID
 import httpx
 import pytest
 
-from sqlshell.service.statements.ledger import _new_id
+from sqlshell.service.statements.statement import _new_id
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 from tests.service.tested_engines import OnEngine

@@ -34,7 +34,7 @@ from sqlshell.service.organizations.sessions import Sessions
 from sqlshell.service.results.results import Spool
 from sqlshell.service.secrets import secrets
 from sqlshell.service.secrets.vault import FILE, Vault
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import Storage
 from sqlshell.service.stores.stores import add, read_options
 from tests.conftest import Served, serve, stop
@@ -647,7 +647,7 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
     catalog, organization = organizations.catalog, session.organization.id
 
     def update(**options: str) -> None:
-        record = Record("", organization, "", Spool(Path, 1), ContextEcho())
+        record = Statement("", organization, "", Spool(Path, 1), ContextEcho())
         changes.run(Update("secret", ("x",), options), session, session_options, record.spool, record)
 
     session_options = RunOptions()
@@ -670,7 +670,7 @@ def test_a_store_that_cannot_be_stored_is_not_mounted(storage: Storage, tmp_path
     organizations = Organizations(Catalog(storage), Options(), None, engine, embedded=True)
     sessions = Sessions(organizations, Bounds())
     organization = sessions.connect(Caller(OPERATOR, "", tuple(ROLES))).organization
-    record = Record("", organization.id, "", Spool(Path, 1), ContextEcho())
+    record = Statement("", organization.id, "", Spool(Path, 1), ContextEcho())
     detail = read_options({"uri": str(tmp_path)}, organizations)
 
     def mounted() -> bool:

@@ -18,7 +18,7 @@ from sqlshell.launch.serve import SERVE
 from sqlshell.service.bounds import EMBEDDED_BOUNDS, Bounds, limit_option
 from sqlshell.service.engines.duckdb.feeds import evaluate, make_feed
 from sqlshell.service.failure import Failure
-from sqlshell.service.statements.ledger import MESSAGE
+from sqlshell.service.statements.store import MESSAGE
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 from tests.service.tested_engines import OnEngine

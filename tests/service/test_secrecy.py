@@ -26,7 +26,7 @@ from sqlshell.service.options import Options
 from sqlshell.service.results.results import Spool
 from sqlshell.service.setup import make_statements
 from sqlshell.service.statements.batches import Batch, Batches
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import Storage
 from sqlshell.service.stores.stores import Place
 from tests.conftest import Program, Served, serve, stop
@@ -470,7 +470,7 @@ def test_batches_of_one_token_push_out_none_of_anothers(tmp_path: Path) -> None:
 
     def kept(owner: str, number: int) -> str:
         spool = Spool(lambda: tmp_path / "unused", 10)
-        batch = Batch([Record("select 1", "", owner, spool, ContextEcho()) for _ in range(number)], stops=True)
+        batch = Batch([Statement("select 1", "", owner, spool, ContextEcho()) for _ in range(number)], stops=True)
         batch.finished.set()
         batches.keep(batch)
         return batch.records[0].statement_id
@@ -631,7 +631,7 @@ def test_a_query_that_begins_while_it_is_ended_ends(storage: Storage) -> None:
             await query.ready.wait()
             assert query.running
             async with asyncio.timeout(20):
-                await statements.endings.until_ended(query)
+                await statements.canceller.until_ended(query)
             return query.state, statements.organizations.opened()[0].streams.find(query.statement_id) is None
         finally:
             await statements.close()

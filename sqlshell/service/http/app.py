@@ -46,8 +46,8 @@ from sqlshell.service.refusals import (
     ShuttingDown,
     TooManyRequests,
 )
-from sqlshell.service.statements.ledger import wait_for_response
-from sqlshell.service.statements.statements import Statements
+from sqlshell.service.statements.service import StatementService
+from sqlshell.service.statements.statement import wait_for_response
 from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import is_disconnected
@@ -89,7 +89,7 @@ REFUSED: Mapping[type[Refusal], int] = {
 """The HTTP status for each reason of a refusal."""
 
 
-def make_app(statements: Statements, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
+def make_app(statements: StatementService, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
     """Build the application. `token` is the operator's. If `hosts` are given, requests for other hosts are refused."""
     catalog = statements.organizations.catalog
     cluster = statements.cluster
@@ -97,7 +97,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme, key)
     unread = Budget(options.bounds.unread_size)
     partitions = Partitions(statements.organizations, unread)
-    responses = Responses(partitions, plane, statements.endings.undelivered_secrets)
+    responses = Responses(partitions, plane, statements.canceller.undelivered_secrets)
     bodies = Bodies(statements, options)
     api = Endpoints(statements, bodies, responses, plane, options, unread, _forwarding_of(statements))
     routes = [
@@ -137,7 +137,7 @@ def make_app(statements: Statements, token: str, options: Options, hosts: Collec
     return ReadBodyFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
 
 
-def _forwarding_of(statements: Statements) -> Forwarding | None:
+def _forwarding_of(statements: StatementService) -> Forwarding | None:
     if statements.cluster is None or statements.peer_check is None:
         return None
     # httpx is large, and most services have one process.
@@ -156,7 +156,7 @@ class Endpoints:
 
     def __init__(
         self,
-        statements: Statements,
+        statements: StatementService,
         bodies: Bodies,
         responses: Responses,
         plane: DataPlane,

@@ -24,7 +24,7 @@ from sqlshell.service.http.body import (
 from sqlshell.service.http.decoding import RunInThread
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.options import Options
-from sqlshell.service.statements.statements import Statements
+from sqlshell.service.statements.service import StatementService
 from sqlshell.service.wire.budget import Budget, Lease
 
 JSON = "application/json"
@@ -34,7 +34,7 @@ FORM = "multipart/form-data"
 class Bodies:
     """Reads the bodies of requests. Every method raises BadRequest, and submission() also Refusal."""
 
-    def __init__(self, statements: Statements, options: Options) -> None:
+    def __init__(self, statements: StatementService, options: Options) -> None:
         self._statements = statements
         bounds = options.bounds
         self._memory = Budget(bounds.bodies_size)

@@ -22,8 +22,8 @@ from sqlshell.service.catalog import Caller, Catalog
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.streams import Query
-from sqlshell.service.statements.ledger import Record
-from sqlshell.service.statements.statements import Statements
+from sqlshell.service.statements.service import StatementService
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import note_token
 
@@ -61,16 +61,16 @@ class DataPlane:
         self._public_url = public_url.rstrip("/")
         self._key = key or secrets.token_bytes(32)
 
-    def sends_rows_of(self, record: Record) -> bool:
+    def sends_rows_of(self, record: Statement) -> bool:
         """Whether the rows of a finished result are sent by the data plane."""
         return self._mode == "always" or (self._mode == "large" and record.spool.layout.size >= LARGE)
 
-    def result_set(self, record: Record, request: Request, caller: Caller) -> DataplaneRequest:
+    def result_set(self, record: Statement, request: Request, caller: Caller) -> DataplaneRequest:
         uri = f"{self._base(request)}{STATEMENTS}{record.statement_id}"
         token = self._token(record.statement_id, caller)
         return DataplaneRequest(token, uri, record.statement_id, None, "result-set")
 
-    def streaming(self, record: Record, request: Request, caller: Caller) -> DataplaneRequest:
+    def streaming(self, record: Statement, request: Request, caller: Caller) -> DataplaneRequest:
         # https becomes wss, and http becomes ws.
         uri = f"{self._base(request)}{STREAMS}{record.statement_id}".replace("http", self._stream_scheme, 1)
         name = record.statement_id
@@ -99,7 +99,7 @@ class DataPlane:
         return f"{until}.{token_id}.{hmac.new(self._key, signed, hashlib.sha256).hexdigest()}"
 
 
-async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, unread: Budget) -> None:
+async def stream(socket: WebSocket, statements: StatementService, plane: DataPlane, unread: Budget) -> None:
     """Serve one reader of a SELECT on a stream, from its first frame to the end of the query."""
     query_id = socket.path_params["statement_id"].lower()
     await socket.accept()
@@ -139,7 +139,7 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, un
     if refusal:
         await socket.close(TRY_LATER, refusal)
         return
-    with statements.endings.reading(record, caller.token_id) as gone:
+    with statements.canceller.reading(record, caller.token_id) as gone:
         sending = asyncio.ensure_future(_send(socket, statements, organization, query, session, unread))
         listening = asyncio.ensure_future(_gone(socket))
         dropped = asyncio.ensure_future(gone.wait())
@@ -156,7 +156,7 @@ async def stream(socket: WebSocket, statements: Statements, plane: DataPlane, un
 
 async def _send(
     socket: WebSocket,
-    statements: Statements,
+    statements: StatementService,
     organization: Organization,
     query: Query,
     session: str,
@@ -170,7 +170,7 @@ async def _send(
                 try:
                     news = await organization.streams.next(query, position)
                 except Failure as failure:
-                    await statements.endings.fail_stream_query(query.query_id, failure)
+                    await statements.canceller.fail_stream_query(query.query_id, failure)
                     news = None
                 if news is None:
                     break
@@ -229,7 +229,7 @@ def _authorized(frame: Mapping[str, Any], query_id: str, plane: DataPlane) -> tu
     return (caller, session if isinstance(session, str) else "") if caller is not None else None
 
 
-def _find(statements: Statements, query_id: str) -> tuple[Organization, Query] | None:
+def _find(statements: StatementService, query_id: str) -> tuple[Organization, Query] | None:
     for organization in statements.organizations.opened():
         query = organization.streams.find(query_id)
         if query is not None:

@@ -21,7 +21,7 @@ from sqlshell.service.cluster.peer_check import CHALLENGE, OTHER_PROCESS, PROOF,
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.dataplane import BASE
 from sqlshell.service.objects.attachments import Attachments
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import StorageError
 from sqlshell.service.wire.connections import is_disconnected
 from sqlshell.service.wire.error_messages import NOT_RUN, message
@@ -124,7 +124,7 @@ class Forwarding:
                 )
                 return message(reason, 502)
 
-    async def look_up(self, request: Request, record: Record) -> Response | None:
+    async def look_up(self, request: Request, record: Statement) -> Response | None:
         """The response of the process that has a statement; None if it is this one, or does not respond.
 
         Only the process that has a batch knows its statements: if it does not respond, the response is a 503.

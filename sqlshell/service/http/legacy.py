@@ -21,8 +21,8 @@ from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.body import BadRequest, Form, check_names, check_statement
 from sqlshell.service.http.partitions import Partitions
 from sqlshell.service.statements.artifacts import is_creation_row
-from sqlshell.service.statements.ledger import Record
-from sqlshell.service.statements.statements import Statements
+from sqlshell.service.statements.service import StatementService
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.wire.error_messages import message
 
 WAIT_SECONDS = 300.0
@@ -39,7 +39,7 @@ _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))
 class Legacy:
     """Serves the legacy endpoints."""
 
-    def __init__(self, statements: Statements, bodies: Bodies, partitions: Partitions) -> None:
+    def __init__(self, statements: StatementService, bodies: Bodies, partitions: Partitions) -> None:
         self._statements = statements
         self._bodies = bodies
         self._partitions = partitions
@@ -98,7 +98,7 @@ class Legacy:
         check_names(asked, self._bodies.limits.name)
         return asked
 
-    async def _elements(self, records: Sequence[Record], caller: Caller) -> AsyncIterator[bytes]:
+    async def _elements(self, records: Sequence[Statement], caller: Caller) -> AsyncIterator[bytes]:
         """One element for each statement, with its rows one partition at a time."""
         for number, record in enumerate(records):
             match = _WORDS.match(record.sql[:1000])
@@ -106,7 +106,7 @@ class Legacy:
             target = (match[2] or "").lower() if match and action in WITH_TARGET else ""
             head: dict[str, str] = {"id": record.statement_id, "action": action, "target": target}
             outcome = record.outcome
-            secret = self._statements.endings.undelivered_secrets.take(caller.token_id, record.statement_id)
+            secret = self._statements.canceller.undelivered_secrets.take(caller.token_id, record.statement_id)
             if secret is not None:
                 head["secret"] = secret.value
             yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['

@@ -17,7 +17,7 @@ from sqlshell.service.engines.duckdb.published import RENDERING
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engine_file
 from sqlshell.service.results.time_zones import in_zone
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.wire.budget import Budget
 
 STRETCH_BYTES = 8 << 20
@@ -88,7 +88,7 @@ class Partitions:
         self._sizes: dict[tuple[str, int], int] = {}
         self._idle = IdleTimer(REST_SECONDS, self._release_memory)
 
-    async def rows(self, record: Record, number: int, timezone: str, left: Callable[[], bool]) -> Rows:
+    async def rows(self, record: Statement, number: int, timezone: str, left: Callable[[], bool]) -> Rows:
         """The rows of a partition; close() them.
 
         Waits while slow readers use the organization's share of the memory, until its own reader has `left`. Raises
@@ -113,7 +113,7 @@ class Partitions:
             if rows is None:
                 self._unread.give(record.organization, taken)
 
-    async def whole(self, record: Record, left: Callable[[], bool], *, typed: bool) -> Rows:
+    async def whole(self, record: Statement, left: Callable[[], bool], *, typed: bool) -> Rows:
         """The file of a result, or one made of a result that is kept as text; close() it. With `typed` also one made of
         a file that contains text.
 
@@ -135,7 +135,7 @@ class Partitions:
             if rows is None:
                 self._unread.give(record.organization, taken)
 
-    async def _converted(self, record: Record) -> tuple[BinaryIO, int]:
+    async def _converted(self, record: Statement) -> tuple[BinaryIO, int]:
         """A file of the engine's format made of a result that is kept as text; it no longer has a name."""
         organization = await asyncio.to_thread(self._organizations.get, record.organization)
         outcome, spool = record.outcome, record.spool
@@ -154,12 +154,12 @@ class Partitions:
             if spool.path is None:
                 rows.unlink(missing_ok=True)
 
-    def held(self, record: Record, number: int) -> AbstractAsyncContextManager[None]:
+    def held(self, record: Statement, number: int) -> AbstractAsyncContextManager[None]:
         """Reserve memory for a partition from partition()."""
         return self._unread.hold(record.organization, self.size(record, number))
 
     @staticmethod
-    def size(record: Record, number: int) -> int:
+    def size(record: Statement, number: int) -> int:
         """The approximate size of a partition, in bytes."""
         layout = record.spool.layout
         if layout.form == "record":
@@ -168,7 +168,7 @@ class Partitions:
             return PARTITION_BYTES
         return layout.ends[number] - (layout.ends[number - 1] if number else 0)
 
-    async def partition(self, record: Record, number: int, timezone: str) -> bytes:
+    async def partition(self, record: Statement, number: int, timezone: str) -> bytes:
         """The rows of a partition as JSON separated by commas. Raises Failure and OSError."""
         layout = record.spool.layout
         if layout.form == "record":
@@ -185,13 +185,13 @@ class Partitions:
             self._idle.restart()
 
     @staticmethod
-    async def _zoned(record: Record, rows: bytes, timezone: str) -> bytes:
+    async def _zoned(record: Statement, rows: bytes, timezone: str) -> bytes:
         outcome = record.outcome
         if outcome is not None and _moved(record, timezone):
             return await asyncio.to_thread(in_zone, rows, outcome.zoned, timezone)
         return rows
 
-    async def _from_engine(self, record: Record, number: int) -> bytes:
+    async def _from_engine(self, record: Statement, number: int) -> bytes:
         layout = record.spool.layout
         if not layout.rows:
             return b""
@@ -202,7 +202,7 @@ class Partitions:
             self._stretch(record, *stretch(layout, last))
         return partitions[number - first]
 
-    def _stretch(self, record: Record, first: int, last: int) -> asyncio.Future[list[bytes]]:
+    def _stretch(self, record: Statement, first: int, last: int) -> asyncio.Future[list[bytes]]:
         """The partitions of a stretch, rendered or being rendered."""
         key = (record.statement_id, first)
         rendering = self._stretches.get(key)
@@ -217,13 +217,13 @@ class Partitions:
         if (rendering.cancelled() or rendering.exception() is not None) and self._stretches.get(key) is rendering:
             del self._stretches[key]
 
-    def _in_order(self, record: Record, first: int) -> bool:
+    def _in_order(self, record: Statement, first: int) -> bool:
         """Whether a reader seems to go through all partitions: the stretch before `first` was also read."""
         before, _ = stretch(record.spool.layout, first - 1)
         readers = {statement_id for statement_id, _ in self._stretches}
         return len(readers) <= AHEAD_READERS and (record.statement_id, before) in self._stretches
 
-    async def _read(self, record: Record, first: int, last: int) -> list[bytes]:
+    async def _read(self, record: Statement, first: int, last: int) -> list[bytes]:
         organization = await asyncio.to_thread(self._organizations.get, record.organization)
         path = await asyncio.to_thread(record.spool.local_path)
         counts = record.spool.layout.counts
@@ -257,7 +257,7 @@ class Partitions:
         in_thread(release_memory)
 
 
-def _moved(record: Record, timezone: str) -> bool:
+def _moved(record: Statement, timezone: str) -> bool:
     """Whether a result contains instants that must be converted from UTC."""
     return record.outcome is not None and bool(record.outcome.zoned) and timezone != "UTC"
 

@@ -28,7 +28,7 @@ from sqlshell.service.http.dataplane import DataPlane
 from sqlshell.service.http.files import ConditionalResponse, accepts, conditional_response, has_preference
 from sqlshell.service.http.partitions import Partitions, Rows
 from sqlshell.service.statements.batches import Batch
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.undelivered_secrets import Secret, UndeliveredSecrets
 from sqlshell.service.wire.connections import is_disconnected
 from sqlshell.service.wire.error_messages import EXTENSIONS, JSON, message
@@ -51,7 +51,14 @@ class Responses:
         self._undelivered = undelivered_secrets
 
     async def one(
-        self, record: Record, partition: int, timezone: str, request: Request, caller: Caller, *, by_plane: bool = False
+        self,
+        record: Statement,
+        partition: int,
+        timezone: str,
+        request: Request,
+        caller: Caller,
+        *,
+        by_plane: bool = False,
     ) -> Response:
         """The response for a record: a status while it runs, a failure, or a result set with one partition.
 
@@ -76,7 +83,7 @@ class Responses:
             response.headers["Content-Location"] = f"{path}?partitionID={partition}"
         return response
 
-    async def whole(self, record: Record, request: Request, *, by_plane: bool) -> Response | None:
+    async def whole(self, record: Statement, request: Request, *, by_plane: bool) -> Response | None:
         """The response for a record whose whole result is wanted as a Parquet file; None where the response is JSON:
         a statement that runs, failed or has no rows, rows that only the data plane gives, and a result that is kept as
         JSON, if JSON is accepted too. Otherwise a file with typed values is made of it.
@@ -139,7 +146,9 @@ class Responses:
         listed = b',"statements":[' + b",".join(parts) + b"]}"
         return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
 
-    def _head(self, record: Record, request: Request, caller: Caller, *, by_plane: bool = False) -> StatementResponse:
+    def _head(
+        self, record: Statement, request: Request, caller: Caller, *, by_plane: bool = False
+    ) -> StatementResponse:
         """The response for a record without its result.
 
         A running statement has no `metadata`, because clients look for columns there. The data plane issues no new
@@ -165,7 +174,7 @@ class Responses:
     async def _result(
         self,
         head: StatementResponse,
-        record: Record,
+        record: Statement,
         partition: int,
         timezone: str,
         request: Request,
@@ -216,7 +225,7 @@ class Responses:
             raise _unreadable_rows(error, record) from error
         return _opened(head) + text + CLOSED
 
-    def _secret(self, record: Record, request: Request, caller: Caller) -> Secret | None:
+    def _secret(self, record: Statement, request: Request, caller: Caller) -> Secret | None:
         """The secret of a statement, once, for the token that sent it; not for HEAD, which would discard it."""
         if caller.token_id != record.owner or request.method == "HEAD":
             return None
@@ -255,7 +264,7 @@ class RowsResponse(Response):
             self._rows.close()
 
 
-def _minimal(record: Record, request: Request) -> bool:
+def _minimal(record: Statement, request: Request) -> bool:
     """Whether the response leaves out the rows, which the client reads from the result's file."""
     layout = record.spool.layout
     return layout.typed and layout.size >= MINIMAL_BYTES and has_preference(request, MINIMAL)
@@ -278,7 +287,7 @@ def without_bytes(part: ConditionalResponse) -> Response:
     return message(text, part.status, part.headers)
 
 
-def _unreadable_rows(error: Failure, record: Record) -> BadRequest:
+def _unreadable_rows(error: Failure, record: Statement) -> BadRequest:
     # An engine names the file, whose path is the service's own.
     return BadRequest(f"cannot read the result: {error}".replace(str(record.spool.path), "its file"), 500)
 
@@ -304,7 +313,7 @@ def _opened(head: StatementResponse) -> bytes:
     return _encoded(head)[:-1] + b',"data":['
 
 
-def combined_response(records: list[Record]) -> Response:
+def combined_response(records: list[Statement]) -> Response:
     """The response to several statements: their IDs and their common state.
 
     `statementID` is that of the first statement that failed, otherwise of the last one. A client that polls it learns

@@ -1,1 +1,1 @@
-"""A statement from submission to its end: splitting, redaction, queueing, execution, cancellation, the ledger."""
+"""A statement from submission to its end: splitting, redaction, queueing, execution, cancellation, storage."""

@@ -22,9 +22,10 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidToken, TooManyRequests
 from sqlshell.service.results.results import Shared, Spool
-from sqlshell.service.statements.ledger import Ledger, Record, StatementLoad
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import RedactedStatement, redacted_statements
+from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.store import StatementLoad, StatementStore
 
 OPENERS = 16
 """Threads that open organizations; each organization has threads of its own for everything else."""
@@ -51,11 +52,16 @@ class Admission:
     """Admits submissions. Used from one event loop."""
 
     def __init__(
-        self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options, thread: ReadingThread
+        self,
+        organizations: Organizations,
+        sessions: Sessions,
+        store: StatementStore,
+        options: Options,
+        thread: ReadingThread,
     ) -> None:
         self._organizations = organizations
         self._sessions = sessions
-        self._ledger = ledger
+        self._store = store
         self._options = options
         self._thread = thread
         self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
@@ -69,7 +75,7 @@ class Admission:
 
         `number` statements with `size` characters are to be added; the limits are multiplied by `times`.
         """
-        elsewhere = await self._ledger.loads_elsewhere((caller.token_id, caller.organization))
+        elsewhere = await self._store.loads_elsewhere((caller.token_id, caller.organization))
         self._check(caller, number, size, times, elsewhere)
 
     def _check(
@@ -77,7 +83,7 @@ class Admission:
     ) -> None:
         bounds = self._options.bounds
         loads = {}
-        for key, own in self._ledger.loads((caller.token_id, caller.organization)).items():
+        for key, own in self._store.loads((caller.token_id, caller.organization)).items():
             loads[key] = StatementLoad()
             further, characters = elsewhere.get(key, (0, 0))
             loads[key].add(own.number + further, own.size + characters)
@@ -94,7 +100,7 @@ class Admission:
 
     async def admit(
         self, request: StatementRequest, caller: Caller, given: Sequence[SentText], times: int
-    ) -> tuple[Session, bool, list[Record]]:
+    ) -> tuple[Session, bool, list[Statement]]:
         """The session of a request, whether it is only for this request, and the records of its statements.
 
         The limits are multiplied by `times`. Raises Refusal, and Failure if no session can be opened.
@@ -102,10 +108,10 @@ class Admission:
         size = sum(len(text) for text, _ in given)
         # Nothing is awaited between the check and the reservation.
         await self.check_load(caller, len(given), size, times)
-        with self._ledger.reserved((caller.token_id, caller.organization), len(given), size) as admit:
+        with self._store.reserved((caller.token_id, caller.organization), len(given), size) as admit:
             sent = await self._sent(given, caller)
             session, single_use = await self._session(request, caller, times)
-            records: list[Record] = []
+            records: list[Statement] = []
             for item in sent:
                 records.append(self._record(item, caller, session, request))
                 if not len(records) % AT_ONCE:
@@ -122,16 +128,16 @@ class Admission:
 
     async def without_session(
         self, request: StatementRequest, caller: Caller, given: Sequence[SentText]
-    ) -> list[Record]:
+    ) -> list[Statement]:
         """The records of statements that cannot run, for example because their organization cannot be opened."""
         records = []
         for item in await self._sent(given, caller):
             context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
             spool = Spool(lambda: self._organizations.result_file("", "refused"), self._options.partition_rows)
-            record = Record(item.sql, caller.organization, caller.token_id, spool, context)
+            record = Statement(item.sql, caller.organization, caller.token_id, spool, context)
             record.semicolon, record.redacted = item.semicolon, item.redacted
             records.append(record)
-        await self._ledger.admit(records)
+        await self._store.admit(records)
         return records
 
     def close(self) -> None:
@@ -167,12 +173,12 @@ class Admission:
             session = self._sessions.keep(name, session) if name else session
         return session, not name
 
-    def _record(self, sent: _Sent, caller: Caller, session: Session, request: StatementRequest) -> Record:
+    def _record(self, sent: _Sent, caller: Caller, session: Session, request: StatementRequest) -> Statement:
         # If the caller may change the organization, the statement's organization is known only when it starts.
         organization = session.organization.id if self._organizations.is_embedded else caller.organization
 
         # A weak reference avoids a cycle that would keep a large text until garbage collection.
-        reference: weakref.ref[Record]
+        reference: weakref.ref[Statement]
 
         def place() -> Path:
             record = reference()
@@ -188,7 +194,7 @@ class Admission:
         # The time zone is set when the statement has run.
         context = _named(request, replace(session.echo(), timezone=None))
         timezone = (request.parameters.timezone if request.parameters else None) or ""
-        record = Record(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
+        record = Statement(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
         record.semicolon, record.redacted = sent.semicolon, sent.redacted
         record.dialect = self._organizations.dialect
         reference = weakref.ref(record)

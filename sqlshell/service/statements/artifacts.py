@@ -15,12 +15,12 @@ from sqlshell.service.dialect.relations import selecting
 from sqlshell.service.engines.engine import Outcome, Relation
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Layout
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.statement import Statement
 
 _MAY_MAKE = re.compile(r"(?:insert|create)\b", re.I)
 
 
-def with_created_row(session: Session, record: Record, outcome: Outcome, sql: str = "") -> Outcome:
+def with_created_row(session: Session, record: Statement, outcome: Outcome, sql: str = "") -> Outcome:
     """Add the row that describes what was created to the outcome of an engine's statement, if it has one.
 
     CREATE TABLE … AS SELECT and INSERT INTO … SELECT have one; a query is named by its ID.
@@ -40,7 +40,7 @@ def with_created_row(session: Session, record: Record, outcome: Outcome, sql: st
     return creation_outcome(record, outcome, write.kind, relation)
 
 
-def creation_outcome(record: Record, outcome: Outcome, kind: str, relation: Relation) -> Outcome:
+def creation_outcome(record: Statement, outcome: Outcome, kind: str, relation: Relation) -> Outcome:
     """The outcome of a CREATE of a relation, with the row that describes it."""
     return _with_row(record, outcome, (kind, relation[2], "CREATE", outcome.message), relation)
 
@@ -50,7 +50,7 @@ def is_creation_row(outcome: Outcome) -> bool:
     return bool(outcome.message) and [item.name for item in outcome.columns or ()] == list(MADE)
 
 
-def _with_row(record: Record, outcome: Outcome, values: Sequence[str], relation: Relation) -> Outcome:
+def _with_row(record: Statement, outcome: Outcome, values: Sequence[str], relation: Relation) -> Outcome:
     row = json.dumps([*values, json.dumps(relation, ensure_ascii=False)], ensure_ascii=False)
     body = row.encode("utf-8", "surrogatepass")
     layout = Layout(partition_rows=record.spool.layout.partition_rows)

@@ -19,9 +19,10 @@ from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.statements import artifacts
 from sqlshell.service.statements.batches import Batch, EndedStatement
-from sqlshell.service.statements.endings import Endings
-from sqlshell.service.statements.execution import Execution, StartedFeed
-from sqlshell.service.statements.ledger import STOPPED, Record
+from sqlshell.service.statements.canceller import Canceller
+from sqlshell.service.statements.runner import Executor, StartedFeed
+from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.store import STOPPED
 from sqlshell.service.storage.storage import Unavailable, Unreachable
 
 NOT_BEGUN = "the service was shut down before the statement ran"
@@ -33,7 +34,7 @@ MOST_TOGETHER = 100
 """The maximum number of statements that are passed to the engine together."""
 
 Work = Callable[
-    [Session, DialectStatement | None, StatementRequest, Record, Sequence[Attachment]], Outcome | StartedFeed
+    [Session, DialectStatement | None, StatementRequest, Statement, Sequence[Attachment]], Outcome | StartedFeed
 ]
 
 
@@ -45,14 +46,14 @@ class BatchRunner:
 
     def __init__(
         self,
-        endings: Endings,
-        execution: Execution,
+        canceller: Canceller,
+        executor: Executor,
         work: Work,
-        begun: Callable[[Session, Record, StartedFeed], None],
+        begun: Callable[[Session, Statement, StartedFeed], None],
         start: Callable[[Coroutine[Any, Any, None]], None],
     ) -> None:
-        self._endings = endings
-        self._execution = execution
+        self._canceller = canceller
+        self._executor = executor
         self._work = work
         self._begun = begun
         self._start = start
@@ -94,7 +95,7 @@ class BatchRunner:
     ) -> int:
         """Run at most `most` statements in one call of the engine; returns the number of the next one."""
         records = batch.records[at : at + self._plain(session, batch, at, most)]
-        records = records[: self._endings.assign(records, session.connection)]
+        records = records[: self._canceller.assign(records, session.connection)]
         if len(records) < 2:
             return at + sum(self._alone(loop, session, request, batch, record) for record in records)
         reported = 0
@@ -103,7 +104,7 @@ class BatchRunner:
             nonlocal reported
             reported += 1
             if isinstance(result, Exception):
-                result = self._execution.better_explained(session, records[number].sql, result)
+                result = self._executor.better_explained(session, records[number].sql, result)
             else:
                 try:
                     inventory.note(session, records[number].sql)
@@ -111,30 +112,35 @@ class BatchRunner:
                 except Exception as error:
                     # The error belongs to this statement, not to the next one.
                     result = error
-            self._endings.release(records[number], records[reported] if reported < len(records) else None)
+            self._canceller.release(records[number], records[reported] if reported < len(records) else None)
             self._report(loop, session, batch, records[number], result, seconds)
 
         runs = [(record.sql, record.spool) for record in records]
         try:
-            session.connection.run_batch(runs, self._execution.options(session, request.parameters), on_end)
+            session.connection.run_batch(runs, self._executor.options(session, request.parameters), on_end)
         except Exception as error:
             # The statements could not be started.
             on_end(reported, error, 0.0)
         finally:
-            self._endings.unassign(records[reported:])
+            self._canceller.unassign(records[reported:])
         return at + reported
 
     def _plain(self, session: Session, batch: Batch, at: int, most: int) -> int:
         """The number of statements from `at` on that the engine can run without the service; at least 1."""
         number = 0
         for record in batch.records[at : at + most]:
-            if not (self._execution.is_plain(session, record.sql) and record.reading.is_for_engine()):
+            if not (self._executor.is_plain(session, record.sql) and record.reading.is_for_engine()):
                 break
             number += 1
         return max(1, number)
 
     def _alone(
-        self, loop: asyncio.AbstractEventLoop, session: Session, request: StatementRequest, batch: Batch, record: Record
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        request: StatementRequest,
+        batch: Batch,
+        record: Statement,
     ) -> int:
         began = time.perf_counter()
         try:
@@ -153,7 +159,7 @@ class BatchRunner:
         loop: asyncio.AbstractEventLoop,
         session: Session,
         batch: Batch,
-        record: Record,
+        record: Statement,
         result: Outcome | Exception,
         seconds: float,
     ) -> None:
@@ -182,17 +188,17 @@ class BatchRunner:
             endings.append((item.record, item.state, item.message))
             committed = committed or item.committed
         if endings:
-            self._endings.finish_all(endings)
+            self._canceller.finish_all(endings)
         if committed:
             self._start(session.organization.streams.changed())
 
 
-def when_stopped(record: Record) -> tuple[str, str]:
+def when_stopped(record: Statement) -> tuple[str, str]:
     """The sqlState and message of a statement that the end of the service ends."""
     return (sqlstate.INTERNAL, STOPPED) if record.started else (sqlstate.CANCELED, NOT_BEGUN)
 
 
-def state_and_message(error: BaseException, record: Record) -> tuple[str, str]:
+def state_and_message(error: BaseException, record: Statement) -> tuple[str, str]:
     """The sqlState and message for an error that ended a statement."""
     if isinstance(error, ResultLost):
         state, message = state_and_message(error.error, record)

@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.engines.engine import Outcome
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.statement import Statement
 
 KEPT = 2_000
 """Batches can be looked up while they have at most this many statements together; the records are kept longer."""
@@ -29,7 +29,7 @@ RESULTS = 4 << 20
 class EndedStatement(Struct, frozen=True):
     """The outcome of a statement, reported by the thread that ran it; `committed` says whether others may see it."""
 
-    record: Record
+    record: Statement
     state: str
     message: str
     outcome: Outcome | None
@@ -45,7 +45,7 @@ class Batch(Struct, eq=False):
     size of all results in bytes.
     """
 
-    records: list[Record]
+    records: list[Statement]
     stops: bool
     finished: asyncio.Event = field(default_factory=asyncio.Event)
     outcomes: deque[EndedStatement] = field(default_factory=deque)
@@ -56,7 +56,7 @@ class Batch(Struct, eq=False):
     text_size: int = 0
     """Characters of its statements."""
 
-    def ends_with(self, record: Record, state: str) -> bool:
+    def ends_with(self, record: Statement, state: str) -> bool:
         """Whether the batch ends after a statement with this sqlState.
 
         It does so after a failure if `stops` is set; after a canceled statement, one that failed because something was

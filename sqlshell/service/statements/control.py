@@ -16,9 +16,10 @@ from sqlshell.service.objects.result_rows import keep
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.rights import Rights
 from sqlshell.service.statements import queries
-from sqlshell.service.statements.endings import QUERY_ENDED, TERMINATE_SECONDS, Endings
-from sqlshell.service.statements.ledger import Ledger, Record
+from sqlshell.service.statements.canceller import QUERY_ENDED, TERMINATE_SECONDS, Canceller
 from sqlshell.service.statements.reading_thread import ReadingThread
+from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.store import StatementStore
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
@@ -38,15 +39,20 @@ class Control:
     """Runs control statements. Used from the event loop."""
 
     def __init__(
-        self, sessions: Sessions, ledger: Ledger, endings: Endings, thread: ReadingThread, cluster: Cluster | None
+        self,
+        sessions: Sessions,
+        store: StatementStore,
+        canceller: Canceller,
+        thread: ReadingThread,
+        cluster: Cluster | None,
     ) -> None:
         self._cluster = cluster
         self._sessions = sessions
-        self._ledger = ledger
-        self._endings = endings
+        self._store = store
+        self._canceller = canceller
         self._thread = thread
 
-    async def run(self, session: Session, record: Record, asked: ControlStatement) -> None:
+    async def run(self, session: Session, record: Statement, asked: ControlStatement) -> None:
         """Run a control statement, which does not change the context. Raises Failure."""
         organization, catalog = session.organization.id, session.organization.catalog
         # The operator needs these statements most when the storage of results cannot be used.
@@ -64,7 +70,7 @@ class Control:
             record.outcome = queries.describe(target, asked.part, record.spool)
         elif asked.what == "sessions":
             owners = await catalog.run_async(lambda: catalog.owners(organization))
-            running = {id(item.connection) for item in self._ledger.running() if item.connection is not None}
+            running = {id(item.connection) for item in self._store.running() if item.connection is not None}
             # Several processes share an engine, and with that the only organization.
             elsewhere = () if self._cluster is None else await self._cluster.run_async(self._cluster.sessions_elsewhere)
             record.outcome = queries.list_sessions(
@@ -72,31 +78,31 @@ class Control:
             )
         else:
             record.outcome = await self._thread.run(record.owner, partial(self._list_queries, session, record))
-            self._endings.finish(record, sqlstate.DONE, record.outcome.message)
+            self._canceller.finish(record, sqlstate.DONE, record.outcome.message)
             return
         record.spool.finish()
-        self._endings.finish(record, sqlstate.DONE, record.outcome.message)
+        self._canceller.finish(record, sqlstate.DONE, record.outcome.message)
 
-    async def readable(self, session: Session, statement_id: str, what: str) -> Record:
+    async def readable(self, session: Session, statement_id: str, what: str) -> Statement:
         """A statement that the session may read. Raises Failure."""
         target = await self._target(session, statement_id)
         if not queries.may_read(session, target):
             require(session, Rights.OBJECTS, f"{what} of another token's statement")
         return target
 
-    def _list_queries(self, session: Session, record: Record) -> Outcome:
+    def _list_queries(self, session: Session, record: Statement) -> Outcome:
         """LIST QUERIES, in a thread: making a thousand rows takes a while."""
-        records = self._ledger.latest(session.organization.id, 1001)
+        records = self._store.latest(session.organization.id, 1001)
         if not session.caller.organization:
-            records = sorted(records + self._ledger.latest("", 1001), key=lambda item: item.created, reverse=True)
+            records = sorted(records + self._store.latest("", 1001), key=lambda item: item.created, reverse=True)
         # LIST QUERIES does not list itself.
         records = [item for item in records if item is not record]
         outcome = keep(queries.SHOWN, queries.listed(records, session), record.spool)
         record.spool.finish()
         return outcome
 
-    async def _target(self, session: Session, statement_id: str) -> Record:
-        target = await self._ledger.look_up(statement_id.lower())
+    async def _target(self, session: Session, statement_id: str) -> Statement:
+        target = await self._store.look_up(statement_id.lower())
         if target is None or not session.caller.may_see(target.organization):
             raise Failure(sqlstate.NO_QUERY, f"query {statement_id!r} does not exist")
         return target
@@ -107,29 +113,29 @@ class Control:
         if target.owner != session.caller.token_id:
             require(session, Rights.DATA, "TERMINATE QUERY of another token's statement")
         if target.running:
-            self._endings.mark_ending(target)
+            self._canceller.mark_ending(target)
             if self._cluster is not None and target.process not in {"", self._cluster.id}:
                 target = await self._ended_elsewhere(self._cluster, target)
             elif target.feed is not None:
-                await self._endings.end_stream_query(target, sqlstate.CANCELED, QUERY_ENDED)
+                await self._canceller.end_stream_query(target, sqlstate.CANCELED, QUERY_ENDED)
             elif not target.started and target.connection is None:
-                self._endings.finish(target, sqlstate.CANCELED, CANCELED_BEFORE_START)
-                await self._ledger.settled(target)
+                self._canceller.finish(target, sqlstate.CANCELED, CANCELED_BEFORE_START)
+                await self._store.settled(target)
             else:
-                await self._endings.until_ended(target)
+                await self._canceller.until_ended(target)
         meaning = "is still running" if target.running else f"has state {target.state}"
         return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
 
-    async def _ended_elsewhere(self, cluster: Cluster, target: Record) -> Record:
+    async def _ended_elsewhere(self, cluster: Cluster, target: Statement) -> Statement:
         """Have another process cancel a statement; returns its record as it is then."""
         await cluster.run_async(cluster.ask_to_end, target.statement_id)
         until = time.monotonic() + TERMINATE_SECONDS
         while target.running and time.monotonic() < until:
             await asyncio.sleep(0.1)
-            target = await self._ledger.look_up(target.statement_id) or target
+            target = await self._store.look_up(target.statement_id) or target
         return target
 
-    async def _terminate_session(self, session: Session, record: Record, asked: TerminateSession) -> None:
+    async def _terminate_session(self, session: Session, record: Statement, asked: TerminateSession) -> None:
         """Terminate a session: at once, canceling its statements, or once they have finished. Raises Failure."""
         # Several processes share an engine, and with that the only organization.
         known = () if self._cluster is None else await self._cluster.run_async(self._cluster.sessions_elsewhere)
@@ -140,12 +146,12 @@ class Control:
         record.started = True
         target = self._sessions.of(owner, asked.name)
         if target is not None:
-            await self._endings.end_session(target, when_idle=asked.when_idle, besides=record)
+            await self._canceller.end_session(target, when_idle=asked.when_idle, besides=record)
         elif self._cluster is not None:
             await self._end_session_elsewhere(self._cluster, owner, asked)
         record.outcome = Outcome(message="TERMINATE SESSION")
         record.spool.finish()
-        self._endings.finish(record, sqlstate.DONE, record.outcome.message)
+        self._canceller.finish(record, sqlstate.DONE, record.outcome.message)
 
     @staticmethod
     async def _end_session_elsewhere(cluster: Cluster, owner: str, asked: TerminateSession) -> None:

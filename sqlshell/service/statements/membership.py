@@ -19,9 +19,10 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.statements.endings import Endings
-from sqlshell.service.statements.ledger import Ledger, Record
-from sqlshell.service.statements.shared_ledger import SharedLedger
+from sqlshell.service.statements.canceller import Canceller
+from sqlshell.service.statements.shared_store import SharedStatementStore
+from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.storage.storage import StorageError, Unreachable
 
 SLOT_SECONDS = (0.01, 0.03)
@@ -33,21 +34,21 @@ UNUSED_SECONDS = 60.0
 _log = logging.getLogger("sqlshell.service")
 
 
-class MemberStatements(Protocol):
-    """The part of Statements that Membership uses."""
+class MemberService(Protocol):
+    """The part of StatementService that Membership uses."""
 
     organizations: Organizations
-    ledger: Ledger
-    endings: Endings
+    store: StatementStore
+    canceller: Canceller
     peer_check: PeerCheck | None
 
-    def resume(self, records: Sequence[Record]) -> None: ...
+    def resume(self, records: Sequence[Statement]) -> None: ...
 
 
 class Membership:
     """Renews the lease, cancels what others ask to cancel, and takes over what dead processes ran."""
 
-    def __init__(self, cluster: Cluster, statements: MemberStatements, sessions: Sessions) -> None:
+    def __init__(self, cluster: Cluster, statements: MemberService, sessions: Sessions) -> None:
         self._cluster = cluster
         self._statements = statements
         self._sessions = sessions
@@ -55,7 +56,7 @@ class Membership:
         self._beating: asyncio.Task[None] | None = None
         self._unused: dict[tuple[str, str], float] = {}
         """Sessions of this process that do not exist, and since when: their first submission was refused."""
-        self._lines: dict[tuple[str, str], list[Record]] = {}
+        self._lines: dict[tuple[str, str], list[Statement]] = {}
         """The statements of this process that wait for a slot of a pool, given by organization and name. Only the first
         one asks the database."""
         self._ending: dict[tuple[str, str], bool] = {}
@@ -71,13 +72,13 @@ class Membership:
         """Leave the cluster, so that others need not wait for the end of the lease."""
         if self._beating is not None:
             self._beating.cancel()
-        if isinstance(self._statements.ledger, SharedLedger):
-            await self._statements.ledger.flush()
+        if isinstance(self._statements.store, SharedStatementStore):
+            await self._statements.store.flush()
         with contextlib.suppress(StorageError):
             await self._cluster.run_async(self._cluster.leave)
 
     @contextlib.asynccontextmanager
-    async def slot(self, session: Session, pool: Pool, record: Record) -> AsyncIterator[None]:
+    async def slot(self, session: Session, pool: Pool, record: Statement) -> AsyncIterator[None]:
         """Hold a slot of a pool, whose number counts in all processes together. The statement that has waited longest
         for one is next. Raises Failure.
         """
@@ -121,8 +122,8 @@ class Membership:
 
     async def count_kept(self) -> None:
         """Count what all processes have stored. Raises StorageError."""
-        ledger = self._statements.ledger
-        ledger.note_kept(await asyncio.to_thread(ledger.kept))
+        store = self._statements.store
+        store.note_kept(await asyncio.to_thread(store.kept))
 
     async def _beat(self) -> None:
         failed = False
@@ -145,7 +146,7 @@ class Membership:
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _look_around(self) -> None:
-        cluster, ledger = self._cluster, self._statements.ledger
+        cluster, store = self._cluster, self._statements.store
         if not await cluster.run_async(cluster.renew):
             await self._rejoin()
         dead = await cluster.run_async(cluster.take_over)
@@ -160,14 +161,14 @@ class Membership:
                 self._statements.peer_check.note_lost(dead)
         await cluster.run_async(cluster.tidy)
         for statement_id in await cluster.run_async(cluster.asked_to_end):
-            record = await ledger.look_up(statement_id)
+            record = await store.look_up(statement_id)
             if record is not None and record.running:
                 self._end(record)
         for token_id, name, when_idle in await cluster.run_async(cluster.sessions_asked_to_end):
             self._end_session(token_id, name, when_idle=when_idle)
-        if isinstance(ledger, SharedLedger):
-            ledger.write_again()
-            self._statements.resume(await ledger.load_interrupted())
+        if isinstance(store, SharedStatementStore):
+            store.write_again()
+            self._statements.resume(await store.load_interrupted())
         if self._statements.peer_check is not None:
             self._statements.peer_check.look_around()
         # Another process may have changed the concurrency of pools for which statements wait here.
@@ -191,7 +192,7 @@ class Membership:
     async def _rejoin(self) -> None:
         """Join again with a new ID after the lease was lost; other processes have taken over the statements."""
         _log.warning("this process did not renew its lease in time; other processes have taken over its statements")
-        running = self._statements.ledger.running()
+        running = self._statements.store.running()
         await self._cluster.run_async(self._cluster.rejoin)
         for session in self._sessions.all():
             session.ended = True
@@ -202,16 +203,16 @@ class Membership:
     async def _look_at_tokens(self) -> None:
         """Notice tokens that were dropped by another process; the next sweep ends what they have."""
         catalog = self._statements.organizations.catalog
-        owners = {record.owner for record in self._statements.ledger.running()}
+        owners = {record.owner for record in self._statements.store.running()}
         owners |= {session.caller.token_id for session in self._sessions.all()}
         if owners := owners - catalog.dropped - {OPERATOR, ANONYMOUS}:
             organizations = self._statements.organizations
             known = await asyncio.to_thread(lambda: catalog.owners(organizations.default()))
             catalog.dropped |= owners - known.keys()
 
-    def _end(self, record: Record) -> None:
-        self._statements.endings.mark_ending(record)
-        self._start(self._statements.endings.until_ended(record))
+    def _end(self, record: Statement) -> None:
+        self._statements.canceller.mark_ending(record)
+        self._start(self._statements.canceller.until_ended(record))
 
     def _end_session(self, token_id: str, name: str, *, when_idle: bool) -> None:
         """End a session as another process asked, unless that has begun already."""
@@ -224,7 +225,7 @@ class Membership:
         session = self._sessions.of(token_id, name)
         try:
             if session is not None:
-                await self._statements.endings.end_session(session, when_idle=when_idle)
+                await self._statements.canceller.end_session(session, when_idle=when_idle)
             else:
                 # The session belongs to this process but was never opened.
                 await self._cluster.run_async(self._cluster.end_session, token_id, name)

@@ -10,7 +10,7 @@ from sqlshell.service.engines.engine import Outcome, Sink
 from sqlshell.service.objects.result_rows import NUMBER, Facts, columns, stamp, table
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.rights import Rights
-from sqlshell.service.statements.ledger import Record
+from sqlshell.service.statements.statement import Statement
 
 HIDDEN = "<insufficient privilege>"
 """Shown instead of a statement that the caller may not read."""
@@ -23,7 +23,7 @@ SHOWN = columns(
 )
 
 
-def listed(records: Sequence[Record], session: Session) -> list[Facts]:
+def listed(records: Sequence[Statement], session: Session) -> list[Facts]:
     """The facts about statements, with the text of those that the session may read."""
     owners = session.organization.catalog.owners(session.organization.id)
     return [
@@ -32,7 +32,7 @@ def listed(records: Sequence[Record], session: Session) -> list[Facts]:
     ]
 
 
-def facts(record: Record, owner: str, sql: str) -> Facts:
+def facts(record: Statement, owner: str, sql: str) -> Facts:
     """The facts about a statement."""
     return {
         "id": record.statement_id,
@@ -48,7 +48,7 @@ def facts(record: Record, owner: str, sql: str) -> Facts:
     }
 
 
-def may_read(session: Session, record: Record) -> bool:
+def may_read(session: Session, record: Statement) -> bool:
     """Whether a session may read the text of a statement: its own token's, or all for owners."""
     return record.owner == session.caller.token_id or session.rights >= Rights.OBJECTS
 
@@ -78,7 +78,7 @@ def list_sessions(
     return table(sink, columns, rows)
 
 
-def describe(record: Record, part: str, sink: Sink) -> Outcome:
+def describe(record: Statement, part: str, sink: Sink) -> Outcome:
     """Describe one statement: its properties, HISTORY or EVENTS (its past states), STATE, or METRICS."""
     match part:
         case "history" | "events":

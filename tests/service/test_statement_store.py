@@ -1,4 +1,4 @@
-"""The ledger: its memory is limited, each organization has its own quota, and a full disk loses no statement."""
+"""The store: its memory is limited, each organization has its own quota, and a full disk loses no statement."""
 
 from __future__ import annotations
 
@@ -10,80 +10,72 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.ledger import (
-    LATE_SIZE,
-    MESSAGE,
-    PAGE,
-    RECENT,
-    RECENT_SIZE,
-    Ledger,
-    Record,
-    wait_for_response,
-)
+from sqlshell.service.statements.statement import Statement, wait_for_response
+from sqlshell.service.statements.store import LATE_SIZE, MESSAGE, PAGE, RECENT, RECENT_SIZE, StatementStore
 from sqlshell.service.storage.storage import Storage
 
 
-def made(folder: Path, organization: str = "a", sql: str = "select 1", owner: str = "t") -> Record:
+def made(folder: Path, organization: str = "a", sql: str = "select 1", owner: str = "t") -> Statement:
     spool = Spool(lambda: folder / record.statement_id, 10)
-    record = Record(sql, organization, owner, spool, ContextEcho())
+    record = Statement(sql, organization, owner, spool, ContextEcho())
     return record
 
 
-def ledger_of(folder: Path, storage: Storage) -> Ledger:
-    return Ledger(storage, lambda organization, statement_id: Spool(lambda: folder / statement_id, 10))
+def store_of(folder: Path, storage: Storage) -> StatementStore:
+    return StatementStore(storage, lambda organization, statement_id: Spool(lambda: folder / statement_id, 10))
 
 
 def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Storage) -> None:
-    ledger = ledger_of(tmp_path, storage)
+    store = store_of(tmp_path, storage)
     running = [made(tmp_path) for _ in range(3)]
     ended = [made(tmp_path, sql=f"select {number}") for number in range(3 * RECENT)]
-    asyncio.run(ledger.admit([*running, *ended]))
-    assert (ledger.loads(["t"])["t"].number, ledger.loads(["a"])["a"].number) == (len(ended) + 3, len(ended) + 3)
+    asyncio.run(store.admit([*running, *ended]))
+    assert (store.loads(["t"])["t"].number, store.loads(["a"])["a"].number) == (len(ended) + 3, len(ended) + 3)
     for record in ended:
-        ledger.finish((record, sqlstate.DONE, ""))
-    assert {record.statement_id for record in ledger.running()} == {record.statement_id for record in running}
-    assert (ledger.loads(["t"])["t"].number, ledger.loads(["t"])["t"].size) == (3, 3 * len("select 1"))
-    found = ledger.find(ended[0].statement_id)
+        store.finish((record, sqlstate.DONE, ""))
+    assert {record.statement_id for record in store.running()} == {record.statement_id for record in running}
+    assert (store.loads(["t"])["t"].number, store.loads(["t"])["t"].size) == (3, 3 * len("select 1"))
+    found = store.find(ended[0].statement_id)
     assert found is not None
     assert (found is ended[0], found.sql, found.state) == (False, "select 0", sqlstate.DONE)
-    assert ledger.find(ended[-1].statement_id) is ended[-1]
+    assert store.find(ended[-1].statement_id) is ended[-1]
     large = [made(tmp_path, sql="x" * (RECENT_SIZE // 4)) for _ in range(6)]
-    asyncio.run(ledger.admit(large))
-    ledger.finish(*((record, sqlstate.DONE, "") for record in large))
-    assert ledger.find(large[0].statement_id) is not large[0]
-    assert ledger.find(large[-1].statement_id) is large[-1]
+    asyncio.run(store.admit(large))
+    store.finish(*((record, sqlstate.DONE, "") for record in large))
+    assert store.find(large[0].statement_id) is not large[0]
+    assert store.find(large[-1].statement_id) is large[-1]
 
 
 def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, storage: Storage) -> None:
-    ledger = ledger_of(tmp_path, storage)
+    store = store_of(tmp_path, storage)
     other = made(tmp_path, "other")
-    asyncio.run(ledger.admit([other]))
-    ledger.finish((other, sqlstate.DONE, ""))
+    asyncio.run(store.admit([other]))
+    store.finish((other, sqlstate.DONE, ""))
     many = [made(tmp_path, "many", "x" * 1000) for _ in range(700)]
-    asyncio.run(ledger.admit(many))
-    ledger.finish(*((record, sqlstate.DONE, "") for record in many))
+    asyncio.run(store.admit(many))
+    store.finish(*((record, sqlstate.DONE, "") for record in many))
     turns = 1
-    while ledger.sweep(1000.0, 5100, 100):
+    while store.sweep(1000.0, 5100, 100):
         turns += 1
     assert turns > 1
-    assert sum(ledger.find(record.statement_id) is not None for record in many) == 5
-    assert ledger.find(many[-1].statement_id) is not None
-    assert ledger.find(other.statement_id) is not None
-    while ledger.sweep(-1.0, 5000, 100):
+    assert sum(store.find(record.statement_id) is not None for record in many) == 5
+    assert store.find(many[-1].statement_id) is not None
+    assert store.find(other.statement_id) is not None
+    while store.sweep(-1.0, 5000, 100):
         pass
-    assert ledger.find(other.statement_id) is None
+    assert store.find(other.statement_id) is None
 
 
 def test_no_more_is_removed_than_exceeds_the_limits(tmp_path: Path, storage: Storage) -> None:
-    ledger = ledger_of(tmp_path, storage)
+    store = store_of(tmp_path, storage)
     records = [made(tmp_path) for _ in range(10)]
-    asyncio.run(ledger.admit(records))
+    asyncio.run(store.admit(records))
     for record in records:
-        ledger.finish((record, "22000", "failed"))
+        store.finish((record, "22000", "failed"))
 
-    def left(quota: int, number: int) -> list[Record]:
-        assert not ledger.sweep(1000.0, quota, number)
-        return [record for record in records if ledger.find(record.statement_id) is not None]
+    def left(quota: int, number: int) -> list[Statement]:
+        assert not store.sweep(1000.0, quota, number)
+        return [record for record in records if store.find(record.statement_id) is not None]
 
     assert left(1 << 20, 10) == records
     assert left(1 << 20, 9) == records[1:]
@@ -97,71 +89,71 @@ def test_no_more_is_removed_than_exceeds_the_limits(tmp_path: Path, storage: Sto
 
 
 def test_all_that_is_stored_of_a_record_counts_against_the_quota(tmp_path: Path, storage: Storage) -> None:
-    ledger = ledger_of(tmp_path, storage)
+    store = store_of(tmp_path, storage)
     columns = [made(tmp_path) for _ in range(10)]
     texts = [made(tmp_path, sql="select '\0ä" + "ä" * 9_000) for _ in range(10)]
     messages = [made(tmp_path) for _ in range(10)]
     for record in columns:
         record.outcome = Outcome([ColumnInfo("\0" * 3_000, "INTEGER", True)])
-    asyncio.run(ledger.admit([*columns, *texts, *messages]))
-    ledger.finish(*((record, sqlstate.DONE, "") for record in (*columns, *texts)))
-    ledger.finish(*((record, "22000", "ä" * 9_000) for record in messages))
+    asyncio.run(store.admit([*columns, *texts, *messages]))
+    store.finish(*((record, sqlstate.DONE, "") for record in (*columns, *texts)))
+    store.finish(*((record, "22000", "ä" * 9_000) for record in messages))
 
-    def left(ledger: Ledger, quota: int) -> list[int]:
-        while ledger.sweep(1000.0, quota, 100):
+    def left(store: StatementStore, quota: int) -> list[int]:
+        while store.sweep(1000.0, quota, 100):
             pass
-        return [sum(ledger.find(item.statement_id) is not None for item in some) for some in (columns, texts, messages)]
+        return [sum(store.find(item.statement_id) is not None for item in some) for some in (columns, texts, messages)]
 
-    assert left(ledger, 30 * 19_000) == [10, 10, 10]
-    assert sum(left(ledger, 15 * 19_000)) in {15, 16}
+    assert left(store, 30 * 19_000) == [10, 10, 10]
+    assert sum(left(store, 15 * 19_000)) in {15, 16}
     # Another process counts in the same way.
-    again = ledger_of(tmp_path, storage)
-    assert left(again, 15 * 19_000) == left(ledger, 15 * 19_000)
+    again = store_of(tmp_path, storage)
+    assert left(again, 15 * 19_000) == left(store, 15 * 19_000)
     assert sum(left(again, 5 * 19_000)) == 5
     assert left(again, 10) == [0, 0, 0]
 
 
 def test_statements_go_on_while_the_disk_is_full(tmp_path: Path, storage: Storage) -> None:
-    ledger = ledger_of(tmp_path, storage)
+    store = store_of(tmp_path, storage)
     before, running = made(tmp_path), made(tmp_path)
-    asyncio.run(ledger.admit([before, running]))
+    asyncio.run(store.admit([before, running]))
     pages = storage.read("PRAGMA page_count")[0][0]
     storage.read(f"PRAGMA max_page_count = {pages}")
     full = [made(tmp_path, sql="x" * 50_000) for _ in range(5)]
-    asyncio.run(ledger.admit(full))
+    asyncio.run(store.admit(full))
     for record in (before, *full):
-        ledger.finish((record, sqlstate.DONE, "done"))
-        found = ledger.find(record.statement_id)
+        store.finish((record, sqlstate.DONE, "done"))
+        found = store.find(record.statement_id)
         assert found is not None
         assert found.state == sqlstate.DONE
     assert storage.read("SELECT count(*) FROM statements WHERE length(sql) > 100") == [(0,)]
     storage.read("PRAGMA max_page_count = 100000")
-    ledger.finish((running, sqlstate.DONE, "done"))
+    store.finish((running, sqlstate.DONE, "done"))
     assert storage.read("SELECT count(*) FROM statements WHERE state = '00000'") == [(7,)]
-    again = ledger_of(tmp_path, storage)
+    again = store_of(tmp_path, storage)
     assert all(again.find(record.statement_id) is not None for record in (before, running, *full))
 
 
 def test_what_waits_for_space_on_the_disk_is_bounded(tmp_path: Path, storage: Storage) -> None:
-    ledger = ledger_of(tmp_path, storage)
+    store = store_of(tmp_path, storage)
     pages = storage.read("PRAGMA page_count")[0][0]
     storage.read(f"PRAGMA max_page_count = {pages}")
     large = [made(tmp_path, sql="x" * (LATE_SIZE // 4)) for _ in range(9)]
     for record in large:
-        asyncio.run(ledger.admit([record]))
-        ledger.finish((record, sqlstate.DONE, ""))
+        asyncio.run(store.admit([record]))
+        store.finish((record, sqlstate.DONE, ""))
     storage.read("PRAGMA max_page_count = 100000")
-    ledger.finish((made(tmp_path), sqlstate.DONE, ""))
+    store.finish((made(tmp_path), sqlstate.DONE, ""))
     # The latest ones are kept, as far as there is room for them.
-    assert [ledger.find(record.statement_id) is not None for record in large] == [False] * 6 + [True] * 3
+    assert [store.find(record.statement_id) is not None for record in large] == [False] * 6 + [True] * 3
 
 
 def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path, storage: Storage) -> None:
     async def run() -> bool:
-        ledger = ledger_of(tmp_path, storage)
+        store = store_of(tmp_path, storage)
         record = made(tmp_path)
-        await ledger.admit([record])
-        asyncio.get_running_loop().call_soon(ledger.finish, (record, "22000", "x" * 100_000))
+        await store.admit([record])
+        asyncio.get_running_loop().call_soon(store.finish, (record, "22000", "x" * 100_000))
         await wait_for_response(record, 10)
         return record.done.is_set() and len(record.message) < MESSAGE + 100
 
@@ -169,28 +161,28 @@ def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path, storage: Sto
 
 
 def test_what_has_not_ended_is_always_among_the_latest(tmp_path: Path, storage: Storage) -> None:
-    ledger = ledger_of(tmp_path, storage)
+    store = store_of(tmp_path, storage)
     waiting, ended = [made(tmp_path) for _ in range(5)], [made(tmp_path) for _ in range(10)]
     for record in (*waiting, *ended):
-        asyncio.run(ledger.admit([record]))
-    ledger.finish(*((record, sqlstate.DONE, "") for record in ended))
-    latest = {record.statement_id for record in ledger.latest("a", 7)}
+        asyncio.run(store.admit([record]))
+    store.finish(*((record, sqlstate.DONE, "") for record in ended))
+    latest = {record.statement_id for record in store.latest("a", 7)}
     assert latest >= {record.statement_id for record in waiting}
     assert len(latest) == 7
-    assert {record.statement_id for record in ledger.latest("a", 3)} == {record.statement_id for record in waiting}
+    assert {record.statement_id for record in store.latest("a", 3)} == {record.statement_id for record in waiting}
 
 
 def test_a_list_is_read_in_pages(tmp_path: Path, storage: Storage) -> None:
-    ledger = ledger_of(tmp_path, storage)
+    store = store_of(tmp_path, storage)
     records = [made(tmp_path) for _ in range(3 * PAGE + 7)]
     for number, record in enumerate(records):
         # More than a page of them have the same instant.
         record.created = float(number if number < PAGE else max(number, 2 * PAGE + PAGE // 2))
-    asyncio.run(ledger.admit(records))
-    ledger.finish(*((record, sqlstate.DONE, "") for record in records))
+    asyncio.run(store.admit(records))
+    store.finish(*((record, sqlstate.DONE, "") for record in records))
     order = sorted((record.created for record in records), reverse=True)
     for number in (1, PAGE, 2 * PAGE + 1, len(records), 5 * PAGE):
-        assert [record.created for record in ledger.latest("a", number)] == order[:number]
+        assert [record.created for record in store.latest("a", number)] == order[:number]
 
 
 async def _awaited(work: Awaitable[None]) -> None:
@@ -198,11 +190,11 @@ async def _awaited(work: Awaitable[None]) -> None:
 
 
 def test_what_begins_takes_the_place_of_what_was_reserved(tmp_path: Path, storage: Storage) -> None:
-    ledger = ledger_of(tmp_path, storage)
+    store = store_of(tmp_path, storage)
     records = [made(tmp_path) for _ in range(4)]
-    with ledger.reserved(("t", "a"), 4, 4 * len("select 1")) as admit:
+    with store.reserved(("t", "a"), 4, 4 * len("select 1")) as admit:
         asyncio.run(_awaited(admit(records[:2])))
-        assert (ledger.loads(["t"])["t"].number, ledger.loads(["a"])["a"].number) == (4, 4)
-        assert ledger.loads(["t"])["t"].size == 4 * len("select 1")
+        assert (store.loads(["t"])["t"].number, store.loads(["a"])["a"].number) == (4, 4)
+        assert store.loads(["t"])["t"].size == 4 * len("select 1")
         asyncio.run(_awaited(admit(records[2:3])))
-    assert (ledger.loads(["t"])["t"].number, ledger.loads(["t"])["t"].size) == (3, 3 * len("select 1"))
+    assert (store.loads(["t"])["t"].number, store.loads(["t"])["t"].size) == (3, 3 * len("select 1"))

@@ -56,7 +56,8 @@ from sqlshell.service.organizations.organizations import Organization, Organizat
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import PARTITION_BYTES, Discard
 from sqlshell.service.statements import artifacts, describe, queries
-from sqlshell.service.statements.ledger import Ledger, Record
+from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.stores import stores
 from sqlshell.sql.identifiers import qualified
 
@@ -107,13 +108,13 @@ StartedFeed = tuple[Feed, int]
 """A SELECT on a stream, and the position in the stream at which it starts."""
 
 
-class Execution:
+class Executor:
     """Runs statements. Every method raises Failure."""
 
     def __init__(
-        self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: ServiceOptions
+        self, organizations: Organizations, sessions: Sessions, store: StatementStore, options: ServiceOptions
     ) -> None:
-        self._ledger = ledger
+        self._store = store
         self._sessions = sessions
         self._organizations = organizations
         self._options = options
@@ -126,7 +127,7 @@ class Execution:
         self,
         session: Session,
         asked: DialectStatement | None,
-        record: Record,
+        record: Statement,
         files: Sequence[Attachment],
         parameters: Parameters | None,
     ) -> Outcome | StartedFeed:
@@ -155,10 +156,10 @@ class Execution:
     async def run_on_server(
         self,
         session: Session,
-        record: Record,
+        record: Statement,
         files: Sequence[Attachment],
         parameters: Parameters | None,
-        begun: Callable[[Record], Begun],
+        begun: Callable[[Statement], Begun],
     ) -> Outcome:
         """Run a statement on an engine that is an external server. Called from the event loop."""
         connection = cast(ServerConnection, session.connection)
@@ -174,7 +175,7 @@ class Execution:
         return artifacts.with_created_row(session, record, outcome, record.sql)
 
     @contextlib.contextmanager
-    def counted(self, record: Record) -> Iterator[Sink]:
+    def counted(self, record: Statement) -> Iterator[Sink]:
         """A sink that stores the rows of a server's statement, and counts their bytes until they are stored."""
         counting = CountingSink(record.spool, self._room)
         try:
@@ -215,7 +216,7 @@ class Execution:
             tuple(organization.streams.known),
         )
 
-    def options_of(self, record: Record) -> RunOptions:
+    def options_of(self, record: Statement) -> RunOptions:
         """The options for the result of a statement that the engine runs already."""
         bounds = self._options.bounds
         sizes = self._options.partition_rows, PARTITION_BYTES, None, bounds.columns, bounds.columns_size
@@ -254,7 +255,7 @@ class Execution:
         self,
         session: Session,
         asked: DialectStatement,
-        record: Record,
+        record: Statement,
         files: Sequence[Attachment],
         options: RunOptions,
     ) -> Outcome | StartedFeed:
@@ -317,7 +318,7 @@ class Execution:
         raise Failure(sqlstate.UNSUPPORTED, f"this form of {record.sql.split(maxsplit=1)[0].upper()} is not supported")
 
     def _create_as(
-        self, session: Session, asked: CreateAs, record: Record, options: RunOptions
+        self, session: Session, asked: CreateAs, record: Statement, options: RunOptions
     ) -> Outcome | StartedFeed:
         before, part = stream_definitions.engine_sql(asked)
         with placed(record.sql, before, part):
@@ -333,16 +334,16 @@ class Execution:
         there = session.exists(session.connection.resolve((shown,)))
         return shown == "schemas" or there
 
-    def _latest(self, session: Session, record: Record) -> list[Record]:
+    def _latest(self, session: Session, record: Statement) -> list[Statement]:
         """The latest statements of the session's organization except this one."""
-        return [item for item in self._ledger.latest(session.organization.id, 1001) if item is not record]
+        return [item for item in self._store.latest(session.organization.id, 1001) if item is not record]
 
     def _query_facts(self, organization: Organization) -> list[Facts]:
         """The facts about the latest statements of an organization, without their texts."""
-        records = self._ledger.latest(organization.id, 1000)
+        records = self._store.latest(organization.id, 1000)
         return [queries.facts(record, record.context.role_name or owning_role(), "") for record in records]
 
-    def _run_engine(self, session: Session, record: Record, options: RunOptions, sql: str) -> Outcome | StartedFeed:
+    def _run_engine(self, session: Session, record: Statement, options: RunOptions, sql: str) -> Outcome | StartedFeed:
         organization = session.organization
         low = sql.lower()
         if system.NAME in low:
@@ -388,7 +389,7 @@ class Execution:
         return artifacts.with_created_row(session, record, outcome, sql)
 
     @staticmethod
-    def _mounted_behind(session: Session, record: Record, sql: str, message: str) -> bool:
+    def _mounted_behind(session: Session, record: Statement, sql: str, message: str) -> bool:
         """Mount the stores that the engine's message names but the statement does not; returns whether there are any.
 
         Such a store is read by a view, and no statement has named it since the service was started.
@@ -400,7 +401,7 @@ class Execution:
         stores.mount_named(organization, message, record, "")
         return True
 
-    def _print(self, session: Session, asked: Print, record: Record, options: RunOptions) -> Outcome | StartedFeed:
+    def _print(self, session: Session, asked: Print, record: Statement, options: RunOptions) -> Outcome | StartedFeed:
         organization = session.organization
         relation = session.connection.resolve(asked.names)
         if not asked.store and relation in organization.streams.known:
@@ -412,7 +413,7 @@ class Execution:
         return session.connection.run(f"SELECT * FROM {qualified(store, 'main', entity)}", options, record.spool)
 
     def _load(
-        self, session: Session, asked: Load, record: Record, files: Sequence[Attachment], options: RunOptions
+        self, session: Session, asked: Load, record: Statement, files: Sequence[Attachment], options: RunOptions
     ) -> Outcome:
         organization, attachment = session.organization, attachment_named(files, asked.file)
         if not organization.is_confined:
@@ -445,7 +446,7 @@ class Execution:
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
 
 
-def _check_context(session: Session, asked: DialectStatement | None, record: Record) -> None:
+def _check_context(session: Session, asked: DialectStatement | None, record: Statement) -> None:
     """Raises the failure of a part of the request's context that the statement needs."""
     for part in required_parts(asked, record.sql) if session.context_failures else ():
         # SQL names stores explicitly, and a client without a session cannot leave a dropped store.

@@ -16,7 +16,8 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.statements.ledger import Ledger, Record, wait_for_response
+from sqlshell.service.statements.statement import Statement, wait_for_response
+from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.statements.undelivered_secrets import UndeliveredSecrets
 from sqlshell.service.storage.storage import StorageError
 
@@ -42,31 +43,33 @@ TOKEN_DROPPED = "the token of the statement, or its organization, was dropped"
 class _Reader(Struct, eq=False):
     """A reader of a SELECT on a stream."""
 
-    record: Record
+    record: Statement
     token_id: str
     dropped: asyncio.Event = field(default_factory=asyncio.Event)
 
 
-class Endings:
+class Canceller:
     """Finishes and cancels statements. Used from the event loop, and by the threads that run statements."""
 
-    def __init__(self, organizations: Organizations, sessions: Sessions, ledger: Ledger, options: Options) -> None:
+    def __init__(
+        self, organizations: Organizations, sessions: Sessions, store: StatementStore, options: Options
+    ) -> None:
         self._organizations = organizations
         self._sessions = sessions
-        self._ledger = ledger
+        self._store = store
         self._options = options
         self._interrupting = threading.Lock()
         self.undelivered_secrets = UndeliveredSecrets()
         self._readers: set[_Reader] = set()
         self._ending: set[asyncio.Task[None]] = set()
 
-    def start_on(self, record: Record, connection: Connection) -> None:
+    def start_on(self, record: Statement, connection: Connection) -> None:
         """Note that the record's statement runs on this connection from now on."""
         with self._interrupting:
             record.began = time.monotonic()
             record.connection = connection
 
-    def assign(self, records: Sequence[Record], connection: Connection) -> int:
+    def assign(self, records: Sequence[Statement], connection: Connection) -> int:
         """Assign statements to a connection that runs them one after another.
 
         Returns their number: those before the first that was already canceled.
@@ -79,21 +82,21 @@ class Endings:
                 record.started = not number
             return len(records)
 
-    def release(self, record: Record, then: Record | None = None) -> None:
+    def release(self, record: Statement, then: Statement | None = None) -> None:
         """Note that the statement no longer runs, so that no interrupt hits the next one. `then` starts now."""
         with self._interrupting:
             record.connection, record.number = None, 0
             if then is not None:
                 then.started, then.began = True, time.monotonic()
 
-    def unassign(self, records: Sequence[Record]) -> None:
+    def unassign(self, records: Sequence[Statement]) -> None:
         """Note that these records were assigned to a connection but did not start."""
         with self._interrupting:
             for record in records:
                 record.connection, record.number, record.started = None, 0, False
 
     @contextlib.contextmanager
-    def reading(self, record: Record, token_id: str) -> Iterator[asyncio.Event]:
+    def reading(self, record: Statement, token_id: str) -> Iterator[asyncio.Event]:
         """Register a reader of a SELECT on a stream; the event is set when its token or organization is dropped."""
         reader = _Reader(record, token_id)
         self._readers.add(reader)
@@ -102,7 +105,7 @@ class Endings:
         finally:
             self._readers.discard(reader)
 
-    def mark_ending(self, record: Record) -> bool:
+    def mark_ending(self, record: Statement) -> bool:
         """Note that a statement is being canceled; returns whether it already was."""
         with self._interrupting:
             known, record.ending = record.ending, True
@@ -113,7 +116,7 @@ class Endings:
         catalog = self._organizations.catalog
         tokens, organizations = catalog.dropped, {key for key, _ in await catalog.run_async(catalog.organizations)}
 
-        def is_gone(record: Record) -> bool:
+        def is_gone(record: Statement) -> bool:
             return record.owner in tokens or bool(record.organization and record.organization not in organizations)
 
         for session in self._sessions.of_tokens(tokens):
@@ -124,7 +127,7 @@ class Endings:
         for reader in list(self._readers):
             if reader.token_id in tokens or is_gone(reader.record):
                 reader.dropped.set()
-        for record in self._ledger.running():
+        for record in self._store.running():
             if not is_gone(record):
                 continue
             known = self.mark_ending(record)
@@ -136,9 +139,9 @@ class Endings:
                 task = asyncio.ensure_future(self.until_ended(record))
                 self._ending.add(task)
                 task.add_done_callback(self._ending.discard)
-        self._ledger.keep_only(organizations)
+        self._store.keep_only(organizations)
 
-    async def until_ended(self, target: Record) -> None:
+    async def until_ended(self, target: Statement) -> None:
         """Interrupt until the statement has ended: an interrupt between two steps of a statement may be lost."""
         began = time.monotonic()
         abandoned = False
@@ -153,27 +156,27 @@ class Endings:
             self.interrupt(target)
             await wait_for_response(target, AGAIN_SECONDS)
 
-    async def end_session(self, target: Session, *, when_idle: bool, besides: Record | None = None) -> None:
+    async def end_session(self, target: Session, *, when_idle: bool, besides: Statement | None = None) -> None:
         """End a session: cancel its statements, except one `besides`, or let them finish."""
         if not when_idle:
             target.ended = True
-            for item in self._ledger.running():
+            for item in self._store.running():
                 if item.connection is target.connection and item is not besides:
                     await self.until_ended(item)
         self._sessions.forget(target)
 
-    async def end_stream_query(self, record: Record, state: str, message: str) -> None:
+    async def end_stream_query(self, record: Statement, state: str, message: str) -> None:
         self.finish(record, state, message)
         for organization in self._organizations.opened():
             await organization.streams.end(record.statement_id, state, message)
 
     async def fail_stream_query(self, query_id: str, failure: Failure) -> None:
         """Finish a SELECT on a stream that can no longer be read."""
-        record = self._ledger.find(query_id)
+        record = self._store.find(query_id)
         if record is not None and record.running:
             await self.end_stream_query(record, failure.sql_state, failure.message)
 
-    def interrupt(self, *records: Record) -> None:
+    def interrupt(self, *records: Statement) -> None:
         """Interrupt these records. Under the lock, so that the next statement of a session is never hit."""
         with self._interrupting:
             for record in records:
@@ -182,37 +185,37 @@ class Endings:
                 if (helper := record.cancel_copy) is not None:
                     helper()
 
-    def finish(self, record: Record, state: str, message: str, session: Session | None = None) -> None:
+    def finish(self, record: Statement, state: str, message: str, session: Session | None = None) -> None:
         if not record.unfinished:
             return
         if session is not None:
             record.context = session.echo()
         self.finish_all([(record, state, message)])
 
-    def finish_all(self, endings: Sequence[tuple[Record, str, str]]) -> None:
+    def finish_all(self, endings: Sequence[tuple[Statement, str, str]]) -> None:
         """Finish running records, each with a sqlState and a message."""
-        self._ledger.finish(*((record, state, _without_secrets(record, message)) for record, state, message in endings))
+        self._store.finish(*((record, state, _without_secrets(record, message)) for record, state, message in endings))
         if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
             with contextlib.suppress(StorageError):
                 self.sweep()
 
     def sweep(self) -> bool:
         """Remove some expired records; returns whether there are more."""
-        return self._ledger.sweep(self._options.retention, self._options.quota, self._options.records)
+        return self._store.sweep(self._options.retention, self._options.quota, self._options.records)
 
     async def sweep_feeds(self) -> None:
         """Cancel SELECTs on streams that have had no reader for UNREAD_SECONDS."""
         oldest = asyncio.get_running_loop().time() - UNREAD_SECONDS
         for organization in self._organizations.opened():
             for query in organization.streams.queries():
-                record = self._ledger.find(query.query_id)
+                record = self._store.find(query.query_id)
                 if record is not None and not query.readers and query.idle_since < oldest:
                     await self.end_stream_query(
                         record, sqlstate.CANCELED, "canceled because no client was reading its result"
                     )
 
 
-def _without_secrets(record: Record, message: str) -> str:
+def _without_secrets(record: Statement, message: str) -> str:
     """A message without the secrets of its statement."""
     if record.redacted is None or not message:
         return message

@@ -44,17 +44,18 @@ from sqlshell.service.results.results import IN_RECORD
 from sqlshell.service.statements.admission import AT_ONCE, Admission, SentText
 from sqlshell.service.statements.batch_runner import BatchRunner, state_and_message, when_stopped
 from sqlshell.service.statements.batches import Batch, Batches
+from sqlshell.service.statements.canceller import SESSION_ENDED, Canceller
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
-from sqlshell.service.statements.endings import SESSION_ENDED, Endings
-from sqlshell.service.statements.execution import Execution, StartedFeed
-from sqlshell.service.statements.ledger import STOPPED, Ledger, Record, wait_for_response
 from sqlshell.service.statements.reading_thread import ReadingThread
+from sqlshell.service.statements.runner import Executor, StartedFeed
 from sqlshell.service.statements.splitting import split
+from sqlshell.service.statements.statement import Statement, wait_for_response
+from sqlshell.service.statements.store import STOPPED, StatementStore
 from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.service.storage.storage import StorageError
 from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.analysis.secrets import names_secret
-from sqlshell.sql.script.items import BackslashCommand, Statement
+from sqlshell.sql.script import items as script
 from sqlshell.sql.script.lexical_rules import BLANKS
 
 if TYPE_CHECKING:
@@ -85,25 +86,29 @@ NOT_BEGUN = "not run: the process of the service stopped before the statement be
 NOT_RUN = "not run: an earlier statement of the same submission failed"
 
 
-class Statements:
+class StatementService:
     """All statements of the service. Used from one event loop; engines run in threads."""
 
     def __init__(
-        self, organizations: Organizations, ledger: Ledger, options: ServiceOptions, cluster: Cluster | None = None
+        self,
+        organizations: Organizations,
+        store: StatementStore,
+        options: ServiceOptions,
+        cluster: Cluster | None = None,
     ) -> None:
         self.organizations = organizations
-        self.ledger = ledger
+        self.store = store
         self.cluster = cluster
         self.draining = False
         self._options = options
         self._sessions = Sessions(organizations, options.bounds)
-        self._execution = Execution(organizations, self._sessions, self.ledger, options)
+        self._executor = Executor(organizations, self._sessions, self.store, options)
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self.thread = ReadingThread()
-        self.admission = Admission(organizations, self._sessions, ledger, options, self.thread)
-        self.endings = Endings(organizations, self._sessions, ledger, options)
-        self._control = Control(self._sessions, ledger, self.endings, self.thread, cluster)
+        self.admission = Admission(organizations, self._sessions, store, options, self.thread)
+        self.canceller = Canceller(organizations, self._sessions, store, options)
+        self._control = Control(self._sessions, store, self.canceller, self.thread, cluster)
         self.batches = Batches()
         self.peer_check: PeerCheck | None = None
         if cluster is not None:
@@ -112,14 +117,14 @@ class Statements:
 
             self.peer_check = PeerCheck(cluster)
         self._membership: Membership | None = None
-        self._batch_runner = BatchRunner(self.endings, self._execution, self._work, self._begun, self._start)
+        self._batch_runner = BatchRunner(self.canceller, self._executor, self._work, self._begun, self._start)
 
     def start(self) -> None:
         """Start the periodic work: timeouts, retention and idle sessions. A second call has no effect."""
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
             if self.cluster is None:
-                self.resume(self.ledger.interrupted())
+                self.resume(self.store.interrupted())
             else:
                 from sqlshell.service.statements.membership import Membership
 
@@ -132,7 +137,7 @@ class Statements:
         caller: Caller,
         attachments: Attachments | None = None,
         is_disconnected: Callable[[], bool] = bool,
-    ) -> list[Record]:
+    ) -> list[Statement]:
         """Start the statements of a request; returns their records, in order.
 
         `attachments` are closed when they have finished; `is_disconnected` returns whether the client has disconnected.
@@ -145,13 +150,13 @@ class Statements:
                 raise ShuttingDown("the service is shutting down")
             most = self._options.bounds.statements
             items = await split(request.statement, caller.token_id, self.thread, most, is_disconnected)
-            given = [(item.text, item.ending) for item in items if isinstance(item, Statement)]
+            given = [(item.text, item.ending) for item in items if isinstance(item, script.Statement)]
             if not items:
                 raise InvalidRequest("request.statement contains no statement")
             # A backslash command is not SQL: the statement fails, but the request is valid.
             given = given or [(request.statement, "")]
             texts = [text for text, _ in given]
-            commands = [item.name for item in items if isinstance(item, BackslashCommand)]
+            commands = [item.name for item in items if isinstance(item, script.BackslashCommand)]
             reading = Reading(texts[0], self.organizations.dialect)
             control = self._control_statement(reading) if len(texts) == 1 and not commands else None
             # Statements about statements have a separate limit, so that others can still be terminated.
@@ -165,7 +170,7 @@ class Statements:
             records[0].cached_reading = reading
             if commands:
                 message = f"{commands[0][:100]!r} is a shell command, not SQL"
-                self.endings.finish(records[0], sqlstate.SYNTAX, message)
+                self.canceller.finish(records[0], sqlstate.SYNTAX, message)
                 self._cancel(records[1:])
                 if single_use:
                     self._sessions.end(session)
@@ -208,9 +213,9 @@ class Statements:
         self._start(self._run_batch(session, request, batch))
         return batch
 
-    async def find(self, statement_id: str, caller: Caller) -> Record | None:
+    async def find(self, statement_id: str, caller: Caller) -> Statement | None:
         """The record of a statement that the caller may see. Raises StorageError."""
-        record = await self.ledger.look_up(statement_id)
+        record = await self.store.look_up(statement_id)
         return record if record is not None and caller.may_read(record.organization, record.owner) else None
 
     def find_batch(self, statement_id: str, caller: Caller) -> Batch | None:
@@ -229,7 +234,7 @@ class Statements:
         if self._membership is not None:
             await self._membership.give_up_idle_sessions()
         until = time.monotonic() + grace
-        for record in self.ledger.running():
+        for record in self.store.running():
             if record.feed is None:
                 await wait_for_response(record, until - time.monotonic())
 
@@ -239,12 +244,12 @@ class Statements:
         if self._ticking is not None:
             self._ticking.cancel()
         until = time.monotonic() + CLOSING_SECONDS
-        for record in self.ledger.running():
+        for record in self.store.running():
             record.ending = record.stopped = True
             if record.feed is not None:
-                await self.endings.end_stream_query(record, sqlstate.CANCELED, "the service was shut down")
-        while any(record.connection for record in self.ledger.running()) and time.monotonic() < until:
-            self.endings.interrupt(*(record for record in self.ledger.running() if record.connection))
+                await self.canceller.end_stream_query(record, sqlstate.CANCELED, "the service was shut down")
+        while any(record.connection for record in self.store.running()) and time.monotonic() < until:
+            self.canceller.interrupt(*(record for record in self.store.running() if record.connection))
             await asyncio.sleep(0.01)
         for task in list(self._tasks):
             task.cancel()
@@ -265,21 +270,21 @@ class Statements:
 
     async def _failed(
         self, request: StatementRequest, caller: Caller, given: Sequence[SentText], failure: Failure
-    ) -> list[Record]:
+    ) -> list[Statement]:
         """The failed records of statements without a session, for example if their organization cannot be opened."""
         records = await self.admission.without_session(request, caller, given)
-        self.endings.finish(records[0], failure.sql_state, failure.message)
+        self.canceller.finish(records[0], failure.sql_state, failure.message)
         self._cancel(records[1:])
         return records
 
-    def _settle_in(self, record: Record, session: Session, asked: DialectStatement | None) -> None:
+    def _settle_in(self, record: Statement, session: Session, asked: DialectStatement | None) -> None:
         """Assign a record to the organization in which it runs.
 
         Statements about organizations, or about statements without an organization, belong to none.
         """
         here = session.organization.id
         if record.organization != here and not is_control(asked) and not is_about_organizations(asked):
-            self.ledger.move(record, here)
+            self.store.move(record, here)
             record.context = replace(session.echo(), timezone=None)
 
     @staticmethod
@@ -293,28 +298,28 @@ class Statements:
         return None
 
     async def _run(
-        self, session: Session, request: StatementRequest, records: Sequence[Record], attachments: Attachments
+        self, session: Session, request: StatementRequest, records: Sequence[Statement], attachments: Attachments
     ) -> None:
         try:
             async with session.turn:
                 failed, adopted = "", False
                 for record in records:
                     if (failed or session.ended) and record.unfinished:
-                        self.endings.finish(
+                        self.canceller.finish(
                             record, sqlstate.CANCELED, failed or SESSION_ENDED, session if adopted else None
                         )
                     elif record.unfinished:
                         adopted = adopted or await self._adopted(session, request, record)
                         if adopted:
                             await self._guarded(record, session, self._one(session, request, record, attachments.files))
-                        await self.ledger.settled(record)
+                        await self.store.settled(record)
                         if sqlstate.failed(record.state):
                             # A client may poll only the last statement, so its message quotes the failure.
                             failed = f"{NOT_RUN}: {record.state}: {record.message}"[:REASON]
                 await self._settle(session, records[0])
         except asyncio.CancelledError:
             for record in records:
-                self.endings.finish(record, *when_stopped(record))
+                self.canceller.finish(record, *when_stopped(record))
             raise
         finally:
             attachments.close()
@@ -333,7 +338,7 @@ class Statements:
                         break
                     record = records[at]
                     if session.ended:
-                        self.endings.finish(record, sqlstate.CANCELED, SESSION_ENDED)
+                        self.canceller.finish(record, sqlstate.CANCELED, SESSION_ENDED)
                         at += 1
                         continue
                     pool = None
@@ -359,17 +364,17 @@ class Statements:
                     else:
                         if record.unfinished:
                             await self._guarded(record, session, self._one(session, request, record, ()))
-                        await self.ledger.settled(record)
+                        await self.store.settled(record)
                         batch.size += record.spool.size
                         at += 1
                 await self._settle(session, records[0])
         except Failure as failure:
             # The queue of the pool is full.
-            self.endings.finish(records[at], failure.sql_state, failure.message, session)
+            self.canceller.finish(records[at], failure.sql_state, failure.message, session)
         finally:
             self._batch_runner.take(batch, session)
             while at < len(records) and (records[at].started or not records[at].unfinished):
-                self.endings.finish(records[at], *when_stopped(records[at]), session)
+                self.canceller.finish(records[at], *when_stopped(records[at]), session)
                 at += 1
             unused = records[at:]
             del records[at:]
@@ -379,23 +384,23 @@ class Statements:
                 batch.finished.set()
                 self._sessions.release(session)
 
-    async def _drop(self, records: Sequence[Record]) -> None:
+    async def _drop(self, records: Sequence[Statement]) -> None:
         """Remove records that did not run."""
         at = 0
         try:
             while len(records) - at > AT_ONCE:
-                self.ledger.drop(records[at : at + AT_ONCE])
+                self.store.drop(records[at : at + AT_ONCE])
                 at += AT_ONCE
                 await asyncio.sleep(0)
         finally:
-            self.ledger.drop(records[at:])
+            self.store.drop(records[at:])
 
     async def _run_control(
         self,
         session: Session,
         single_use: bool,
         request: StatementRequest,
-        record: Record,
+        record: Statement,
         asked: ControlStatement,
     ) -> None:
         try:
@@ -411,7 +416,7 @@ class Statements:
                 self._sessions.end_if_left(session)
 
     async def _run_beside(
-        self, session: Session, request: StatementRequest, record: Record, asked: ControlStatement
+        self, session: Session, request: StatementRequest, record: Statement, asked: ControlStatement
     ) -> None:
         """Run a control statement beside the statement that is running in its session, which keeps its role."""
         if request.role and request.role != session.role:
@@ -419,18 +424,18 @@ class Statements:
             session.use("role", request.role)
         await self._control.run(session, record, asked)
 
-    async def _guarded(self, record: Record, session: Session | None, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(self, record: Statement, session: Session | None, work: Coroutine[Any, Any, None]) -> None:
         """Finish the record whatever happens, except for a SELECT on a stream that has started."""
         try:
             await work
         except asyncio.CancelledError:
-            self.endings.finish(record, *when_stopped(record), session)
+            self.canceller.finish(record, *when_stopped(record), session)
             raise
         except Exception as error:
             state, message = state_and_message(error, record)
             if session is not None:
                 await self._note_transaction(session)
-            self.endings.finish(record, state, message, session)
+            self.canceller.finish(record, state, message, session)
 
     async def _note_transaction(self, session: Session) -> None:
         """Before the outcome is reported, notify the other processes whether the statement left a transaction open."""
@@ -443,7 +448,7 @@ class Statements:
                 session.noted_transaction = is_open
 
     async def _one(
-        self, session: Session, request: StatementRequest, record: Record, files: Sequence[Attachment]
+        self, session: Session, request: StatementRequest, record: Statement, files: Sequence[Attachment]
     ) -> None:
         asked = await self.thread.parse(record.reading, record.owner)
         if is_control(asked):
@@ -483,7 +488,7 @@ class Statements:
             if record.ending:
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
             record.started = True
-            self.endings.start_on(record, session.connection)
+            self.canceller.start_on(record, session.connection)
             try:
                 if asked is None and session.organization.engine.is_server:
                     outcome = await self._on_server(session, request, record, files)
@@ -497,19 +502,19 @@ class Statements:
             return
         if outcome.secret:
             secret = Secret(outcome.secret_name, outcome.secret)
-            self.endings.undelivered_secrets.keep(record.owner, record.statement_id, secret)
+            self.canceller.undelivered_secrets.keep(record.owner, record.statement_id, secret)
             outcome = replace(outcome, secret="", secret_name="")
         record.outcome = outcome
         await self._note_transaction(session)
-        self.endings.finish(record, outcome.sql_state, outcome.message, session)
+        self.canceller.finish(record, outcome.sql_state, outcome.message, session)
         if isinstance(asked, Drop):
-            await self.endings.end_dropped()
+            await self.canceller.end_dropped()
         if isinstance(asked, Update) and asked.kind == "compute_pool":
             await session.organization.refresh_pools()
         if not session.connection.in_transaction:
             await session.organization.streams.changed()
 
-    async def _restart(self, session: Session, record: Record, asked: Restart) -> None:
+    async def _restart(self, session: Session, record: Statement, asked: Restart) -> None:
         """Run a statement again as a new one of this caller, in a new session with the old context and current role.
 
         Raises Failure.
@@ -538,16 +543,16 @@ class Statements:
         message = f"restarted query {target.statement_id} as {begun.statement_id}"
         record.outcome = replace(table(record.spool, ("id",), [(begun.statement_id,)]), message=message)
         record.spool.finish()
-        self.endings.finish(record, sqlstate.DONE, message, session)
+        self.canceller.finish(record, sqlstate.DONE, message, session)
 
-    def _begun(self, session: Session, record: Record, begun: StartedFeed) -> None:
+    def _begun(self, session: Session, record: Statement, begun: StartedFeed) -> None:
         """Register a SELECT on a stream that has started."""
         record.feed, start = begun
         record.context = session.echo()
         session.organization.streams.begin(record.statement_id, record.feed, start)
         record.ready.set()
 
-    async def _adopted(self, session: Session, request: StatementRequest, record: Record) -> bool:
+    async def _adopted(self, session: Session, request: StatementRequest, record: Statement) -> bool:
         """Apply a request's context to the session; if that fails, finish the record and return False."""
         await self._guarded(record, None, self._adopt(session, request))
         return record.unfinished
@@ -561,7 +566,7 @@ class Statements:
             await session.organization.workers.run_other(session.connection.lose_transaction)
 
     @staticmethod
-    async def _settle(session: Session, first: Record) -> None:
+    async def _settle(session: Session, first: Statement) -> None:
         """Keep the context of a request whose first statement did not fail because of it."""
         if session.before is not None:
             await session.organization.workers.run_other(session.settle, first.state)
@@ -571,81 +576,81 @@ class Statements:
         session: Session,
         asked: DialectStatement | None,
         request: StatementRequest,
-        record: Record,
+        record: Statement,
         files: Sequence[Attachment],
     ) -> Outcome | StartedFeed:
         """Run the statement, in a thread. Raises Failure."""
         filed: Sequence[tuple[int, int]] | None = None
         try:
-            result = self._execution.run(session, asked, record, files, request.parameters)
+            result = self._executor.run(session, asked, record, files, request.parameters)
             if isinstance(result, Outcome):
                 filed = result.filed
             return result
         finally:
-            self.endings.release(record)
+            self.canceller.release(record)
             record.spool.finish(filed)
 
     async def _on_server(
-        self, session: Session, request: StatementRequest, record: Record, files: Sequence[Attachment]
+        self, session: Session, request: StatementRequest, record: Statement, files: Sequence[Attachment]
     ) -> Outcome:
         """Run the statement on an engine that is an external server. Raises Failure."""
         try:
-            outcome = await self._execution.run_on_server(
+            outcome = await self._executor.run_on_server(
                 session, record, files, request.parameters, self._begun_on_server
             )
         finally:
-            self.endings.release(record)
+            self.canceller.release(record)
         await _store(session.organization, record, outcome.filed)
         return outcome
 
-    def _begun_on_server(self, record: Record) -> Begun:
+    def _begun_on_server(self, record: Statement) -> Begun:
         """A function, for any thread, that stores the engine's ID of what it runs for a statement."""
         loop = asyncio.get_running_loop()
 
         def begun(operation: str) -> None:
-            loop.call_soon_threadsafe(self.ledger.note_operation, record, operation)
+            loop.call_soon_threadsafe(self.store.note_operation, record, operation)
 
         return begun
 
-    def resume(self, records: Sequence[Record]) -> None:
+    def resume(self, records: Sequence[Statement]) -> None:
         """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others."""
         server = self.organizations.server
         interrupted = {record.statement_id for record in records}
         for record in records:
             # Several processes note each end before the next statement of the submission begins.
             if self.cluster is not None and record.previous in interrupted:
-                self.endings.finish(record, sqlstate.CANCELED, NOT_BEGUN)
+                self.canceller.finish(record, sqlstate.CANCELED, NOT_BEGUN)
             elif server is not None and record.operation and server.capabilities.reattaching:
                 self._start(self._guarded(record, None, self._reattach(cast(ReattachingEngine, server), record)))
             else:
-                self.endings.finish(record, sqlstate.INTERNAL, STOPPED)
+                self.canceller.finish(record, sqlstate.INTERNAL, STOPPED)
 
-    async def _reattach(self, engine: ReattachingEngine, record: Record) -> None:
+    async def _reattach(self, engine: ReattachingEngine, record: Statement) -> None:
         """Wait for a statement that the engine went on with while no process of the service waited for it."""
         record.started = True
         place = record.organization or self.organizations.default()
         organization = await asyncio.to_thread(self.organizations.get, place)
         try:
-            with self._execution.counted(record) as sink:
+            with self._executor.counted(record) as sink:
                 outcome = await engine.reattach(
                     record.operation,
-                    self._execution.options_of(record),
+                    self._executor.options_of(record),
                     sink,
-                    partial(self.endings.start_on, record),
+                    partial(self.canceller.start_on, record),
                 )
         finally:
-            self.endings.release(record)
+            self.canceller.release(record)
         await _store(organization, record, outcome.filed)
         record.outcome = outcome
-        self.endings.finish(record, outcome.sql_state, outcome.message)
+        self.canceller.finish(record, outcome.sql_state, outcome.message)
 
-    def _time_out(self, record: Record, why: str) -> None:
+    def _time_out(self, record: Statement, why: str) -> None:
         record.timed_out = record.timed_out or why
-        self._start(self.endings.until_ended(record))
+        self._start(self.canceller.until_ended(record))
 
-    def _cancel(self, records: Sequence[Record]) -> None:
+    def _cancel(self, records: Sequence[Statement]) -> None:
         for record in records:
-            self.endings.finish(record, sqlstate.CANCELED, NOT_RUN)
+            self.canceller.finish(record, sqlstate.CANCELED, NOT_RUN)
 
     async def _tick(self) -> None:
         sweep = time.monotonic() + SWEEP_SECONDS
@@ -659,21 +664,21 @@ class Statements:
             for organization in self.organizations.opened():
                 organization.engine.give_back()
             # The responses to the last statements may have held memory until now.
-            if self.ledger.finished != last and growth.large:
+            if self.store.finished != last and growth.large:
                 in_thread(return_unused_memory)
-            finished, last = self.ledger.finished, finished
+            finished, last = self.store.finished, finished
             self._sessions.expire()
             # A storage that does not respond now is swept later.
             with contextlib.suppress(StorageError):
                 await self._sweep()
 
     async def _sweep(self) -> None:
-        await self.endings.end_dropped()
+        await self.canceller.end_dropped()
         if self._membership is not None:
             await self._membership.count_kept()
-        for _ in iter(self.endings.sweep, False):
+        for _ in iter(self.canceller.sweep, False):
             await asyncio.sleep(0)
-        await self.endings.sweep_feeds()
+        await self.canceller.sweep_feeds()
 
     def _end_long(self) -> None:
         """Cancel statements that run for longer than --max-seconds."""
@@ -681,14 +686,14 @@ class Statements:
         if not most:
             return
         oldest = time.monotonic() - most
-        for record in self.ledger.running():
+        for record in self.store.running():
             if record.connection is not None and record.began < oldest and not record.timed_out:
                 self._time_out(
                     record, f"statement canceled: it ran longer than {most:g} seconds {limit_note('seconds')}"
                 )
 
 
-async def _store(organization: Organization, record: Record, filed: Sequence[tuple[int, int]] | None) -> None:
+async def _store(organization: Organization, record: Statement, filed: Sequence[tuple[int, int]] | None) -> None:
     """Finish a result; a large one in a thread. Raises OSError."""
     if record.spool.small and record.spool.size <= IN_RECORD:
         record.spool.finish(filed)

@@ -1,4 +1,4 @@
-"""The ledger of one process among several that share their records."""
+"""The store of one process among several that share their records."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from typing import Any
 from sqlshell.interface import sqlstate
 from sqlshell.service.cluster.cluster import Cluster
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.ledger import (
+from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.store import (
     COLUMNS,
     DELETED,
     ENDED,
     INSERT,
     LISTED_COLUMNS,
     Ending,
-    Ledger,
-    Record,
     Row,
+    StatementStore,
 )
 from sqlshell.service.storage.postgresql import PostgresqlStorage
 from sqlshell.service.storage.storage import StorageError, Unavailable
@@ -33,7 +33,7 @@ TAKEN_OVER = "another process of the service has taken over the statement; look 
 _log = logging.getLogger("sqlshell.service")
 
 
-class SharedLedger(Ledger):
+class SharedStatementStore(StatementStore):
     """Records are written before they run and when they end. An end counts only if no other process has taken the
     statement over. The event loop does not wait for the database.
     """
@@ -51,7 +51,7 @@ class SharedLedger(Ledger):
     def process(self) -> str:
         return self._cluster.id
 
-    async def admit(self, records: Sequence[Record]) -> None:
+    async def admit(self, records: Sequence[Statement]) -> None:
         """Add records. Raises Unavailable if they cannot be written: another process could not find them."""
         self._register(records)
         try:
@@ -61,12 +61,12 @@ class SharedLedger(Ledger):
             self._unregister(records)
             raise
 
-    def drop(self, records: Sequence[Record]) -> None:
+    def drop(self, records: Sequence[Statement]) -> None:
         self._unregister(records)
         rows = [(record.statement_id,) for record in records]
         self._start(self._write_best_effort(lambda: self._shared.write_all(DELETED, rows)))
 
-    def note_operation(self, record: Record, operation: str) -> None:
+    def note_operation(self, record: Statement, operation: str) -> None:
         record.operation = operation
         sql = "UPDATE statements SET operation = ? WHERE id = ?"
         self._start(self._write_best_effort(lambda: self._shared.write(sql, (operation, record.statement_id))))
@@ -74,14 +74,14 @@ class SharedLedger(Ledger):
     async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
         return await self._shared.run_async(lambda: self._cluster.loads(keys))
 
-    def finish(self, *endings: tuple[Record, str, str]) -> None:
+    def finish(self, *endings: tuple[Statement, str, str]) -> None:
         new = [item for item in endings if item[0].unfinished]
         for record, _, _ in new:
             record.finishing = True
         self._unwritten += self._prepared(new)
         self.write_again()
 
-    async def settled(self, record: Record) -> None:
+    async def settled(self, record: Statement) -> None:
         if record.finishing:
             await record.done.wait()
 
@@ -97,11 +97,11 @@ class SharedLedger(Ledger):
             await self._writing
         await asyncio.gather(*self._tasks)
 
-    async def load_interrupted(self) -> list[Record]:
+    async def load_interrupted(self) -> list[Statement]:
         """interrupted(), while the event loop goes on. Raises StorageError."""
         return self._mark_running(await self._shared.run_async(self._stored_as_running))
 
-    def latest(self, organization: str, number: int) -> list[Record]:
+    def latest(self, organization: str, number: int) -> list[Statement]:
         rows = self._storage.read(
             f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND state = ? AND process <> ?",
             (organization, sqlstate.RUNNING, self.process),
@@ -161,19 +161,19 @@ class SharedLedger(Ledger):
         ending.state, ending.message = sqlstate.INTERNAL, "the result cannot be stored in the database of the service"
         self._settle([ending])
 
-    def _write_ends(self, endings: Sequence[Ending]) -> list[Record | bool | None]:
+    def _write_ends(self, endings: Sequence[Ending]) -> list[Statement | bool | None]:
         """Write ends, for any thread; returns True for each, or, for a statement that is recorded already by another
         process that has taken it over or by an earlier attempt of this one, its record as far as it is known.
         """
         changed = self._shared.write_each(_ENDED_HERE, [(*item.row, self.process) for item in endings])
         return [bool(number) or self._taken_over(item.record) for item, number in zip(endings, changed, strict=True)]
 
-    def _taken_over(self, record: Record) -> Record | None:
+    def _taken_over(self, record: Statement) -> Statement | None:
         rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (record.statement_id,))
         stored = self._restored(rows[0]) if rows else None
         return None if stored is None or stored.running else stored
 
-    def _settle_as(self, endings: Sequence[Ending], results: Sequence[Record | bool | None]) -> None:
+    def _settle_as(self, endings: Sequence[Ending], results: Sequence[Statement | bool | None]) -> None:
         for item, stored in zip(endings, results, strict=True):
             if stored is True:
                 continue
@@ -181,7 +181,7 @@ class SharedLedger(Ledger):
             record.outcome = None
             record.spool.forget()
             item.state, item.message = sqlstate.INTERNAL, TAKEN_OVER
-            if isinstance(stored, Record):
+            if isinstance(stored, Statement):
                 record.outcome, record.spool = stored.outcome, stored.spool
                 item.state, item.message = stored.state, stored.message
         self._settle(endings)

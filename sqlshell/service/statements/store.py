@@ -1,26 +1,22 @@
-"""The record of a statement, and the ledger of all records."""
+"""Stores all statements."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import math
-import os
 import time
 from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
-from sqlshell.service.dialect import INTERFACE, Dialect, Reading
-from sqlshell.service.engines.engine import Connection, Feed, Outcome
-from sqlshell.service.organizations.pools import Pool
+from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Layout, Spool
-from sqlshell.service.statements.redaction import RedactedStatement
+from sqlshell.service.statements.statement import LISTED, Statement, bytes_of
 from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
 
 RECENT = 1000
@@ -29,9 +25,6 @@ RECENT_SIZE = 8 << 20
 
 SWEEP_BATCH = 500
 """The maximum number of records that are removed at once, which blocks the event loop."""
-
-LISTED = 1000
-"""Characters of a statement in LIST QUERIES."""
 
 PAGE = 100
 """The number of records that are read at once for a list."""
@@ -45,138 +38,6 @@ MESSAGE = 10_000
 """Characters that are stored of a message: a statement can cause an error of any length."""
 
 STOPPED = "the service stopped while the statement was running; the statement may have taken effect"
-
-
-def _new_id() -> str:
-    """A random UUID (version 4) as text; the uuid module is several times slower."""
-    digits = os.urandom(16).hex()
-    variant = "89ab"[int(digits[16], 16) & 3]
-    return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
-
-
-class Record(Struct, eq=False, weakref=True):
-    """One statement. `state` is its sqlState: 03000 until it has finished.
-
-    `feed` is set while a SELECT on a stream runs: its sender sees it as finished, but its state is 03000 until the
-    query ends. `organization` is where it ran, "" before that is known and for statements that belong to none.
-    `timezone` is the request's, "" if it is no longer known; the context has the time zone in which the statement ran.
-    `semicolon` is the one after the statement, with the blanks between them.
-    """
-
-    sql: str
-    organization: str
-    owner: str
-    spool: Spool
-    context: ContextEcho
-    statement_id: str = field(default_factory=_new_id)
-    created: float = field(default_factory=time.time)
-    state: str = sqlstate.RUNNING
-    message: str = ""
-    outcome: Outcome | None = None
-    connection: Connection | None = None
-    pools: tuple[Pool, ...] = ()
-    """The pools in which it waits for a slot, or has one."""
-    number: int = 0
-    """Its number among the statements that were passed to its connection together."""
-    cancel_copy: Callable[[], None] | None = None
-    """Cancels work for the statement outside of its connection; for any thread."""
-    feed: Feed | None = None
-    ending: bool = False
-    timed_out: str = ""
-    """The message if the statement was canceled by a timeout, else ""."""
-    stopped: bool = False
-    """Whether it is canceled because the service stops."""
-    started: bool = False
-    finishing: bool = False
-    """Whether its end is being written: until then it is running for its clients, but not for the service."""
-    process: str = ""
-    """The process of the service that has it, if several share their records."""
-    operation: str = ""
-    """The engine's ID of what it runs for this statement, if the engine is a server that can be asked for it again."""
-    previous: str = ""
-    """The ID of the statement before it in its submission, "" for the first: it begins when that one has ended."""
-    began: float = 0.0
-    """When its engine started it, by the monotonic clock; 0 before that."""
-    finished: float = 0.0
-    seconds: float = 0.0
-    """How long it ran; 0 if it never started, or is not known to have started."""
-    timezone: str = ""
-    semicolon: str = ""
-    redacted: RedactedStatement | None = None
-    """Set if the statement contains secrets, until it has finished."""
-    dialect: Dialect = INTERFACE
-    cached_reading: Reading | None = None
-    """The statement as the dialect reads it, once that was asked, until it has finished."""
-    weight: int = 0
-    """Its size in memory once it has finished, in characters and bytes."""
-    done: asyncio.Event = field(default_factory=asyncio.Event)
-    ready: asyncio.Event = field(default_factory=asyncio.Event)
-    """Set when there is a response: at the end, or when a SELECT on a stream has started."""
-
-    @property
-    def reading(self) -> Reading:
-        """The statement as the dialect reads it."""
-        if self.cached_reading is None:
-            self.cached_reading = Reading(self.sql, self.dialect)
-        return self.cached_reading
-
-    @property
-    def text(self) -> str:
-        """The statement as it was sent, without its secrets: what is stored and shown."""
-        return self._bare + self.semicolon
-
-    @property
-    def length(self) -> int:
-        """The number of characters of `text`."""
-        return len(self._bare) + len(self.semicolon)
-
-    @property
-    def stored(self) -> int:
-        """The number of bytes of `text`."""
-        return bytes_of(self._bare) + len(self.semicolon)
-
-    @property
-    def head(self) -> str:
-        """The first LISTED characters of `text`, without a copy of the rest."""
-        return (self._bare[:LISTED] + self.semicolon)[:LISTED]
-
-    @property
-    def _bare(self) -> str:
-        return self.redacted.text if self.redacted is not None else self.sql
-
-    @property
-    def running(self) -> bool:
-        return self.state == sqlstate.RUNNING
-
-    def zone(self, asked: str) -> str:
-        """The time zone in which to render instants if `asked` is requested ("" for none).
-
-        If the time zone of the statement's own request is requested, SET TimeZone takes precedence.
-        """
-        ran_in = self.context.timezone or ""
-        return ran_in if ran_in and asked in {"", self.timezone} else asked or "UTC"
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether it has no end yet."""
-        return self.running and not self.finishing
-
-    @property
-    def waiting(self) -> str:
-        """A message that says why a statement has not started yet."""
-        for pool in self.pools:
-            if place := pool.place(self.owner, self.statement_id):
-                return f"queued{f' in compute pool {pool.name!r}' if pool.name else ''}, position {place:,}"
-        return "the statement is queued"
-
-    @property
-    def status(self) -> str:
-        """Its state in LIST QUERIES."""
-        if self.running:
-            return "running" if self.started else "queued"
-        if self.state == sqlstate.CANCELED:
-            return "terminated"
-        return "failed" if sqlstate.failed(self.state) else "completed"
 
 
 class StatementLoad:
@@ -208,7 +69,7 @@ class Ending(Struct):
     the bytes of what is stored besides its rows.
     """
 
-    record: Record
+    record: Statement
     state: str
     message: str
     finished: float
@@ -221,7 +82,7 @@ _decode_kept = msgspec.json.Decoder(_Kept).decode
 _decode_context = msgspec.json.Decoder(ContextEcho).decode
 
 
-class Ledger:
+class StatementStore:
     """All records. `place` creates the empty spool of a statement of an organization. Used from one thread, except
     latest().
     """
@@ -234,15 +95,15 @@ class Ledger:
         """SQL for the bytes of a record that count against its organization's quota: its rows, and its texts as they
         are stored."""
         self._swept = f"SELECT id, organization, {self._size} FROM statements WHERE finished > 0 AND"
-        self._running: dict[str, Record] = {}
-        self._recent: OrderedDict[str, Record] = OrderedDict()
+        self._running: dict[str, Statement] = {}
+        self._recent: OrderedDict[str, Statement] = OrderedDict()
         self._recent_size = 0
         self.finished = 0
         """How many records have been finished."""
         self._loads: dict[str, StatementLoad] = {}
         self._late: deque[tuple[str, Sequence[Any]]] = deque()
         """Pending writes: the SQL and its values."""
-        self._fresh: dict[str, Record] = {}
+        self._fresh: dict[str, Statement] = {}
         """Running records that are not written yet."""
         self._kept: dict[str, StatementLoad] = {}
         # A storage that cannot be written is noticed at the start.
@@ -257,7 +118,7 @@ class Ledger:
         """The process whose statements these are, if several share the storage, else ""."""
         return ""
 
-    def interrupted(self) -> list[Record]:
+    def interrupted(self) -> list[Statement]:
         """The records of statements that another process ran when it ended; they are running again from now on."""
         return self._mark_running(self._stored_as_running())
 
@@ -265,7 +126,7 @@ class Ledger:
         sql = f"SELECT {COLUMNS} FROM statements WHERE state = ? AND process = ?"
         return self._storage.read(sql, (sqlstate.RUNNING, self.process))
 
-    def _mark_running(self, rows: Sequence[Row]) -> list[Record]:
+    def _mark_running(self, rows: Sequence[Row]) -> list[Statement]:
         # A statement that has ended since the rows were read is at hand too.
         records = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
         for record in records:
@@ -273,7 +134,7 @@ class Ledger:
             self._add_to_counts(record, 1)
         return records
 
-    def note_operation(self, record: Record, operation: str) -> None:
+    def note_operation(self, record: Statement, operation: str) -> None:
         """Store the engine's ID of what it runs for a statement, so that it can be resumed."""
         record.operation = operation
         if self._storage.durable and record.running:
@@ -295,7 +156,7 @@ class Ledger:
         for organization, number, size in counted:
             self._kept_of(organization).add(int(number), int(size))
 
-    async def admit(self, records: Sequence[Record]) -> None:
+    async def admit(self, records: Sequence[Statement]) -> None:
         """Add records. With durable storage they are written before they run, otherwise when they have finished.
 
         If the disk is full they run nevertheless, and are written once there is space. Records that several processes
@@ -307,7 +168,7 @@ class Ledger:
             with contextlib.suppress(Unavailable):
                 self._write_fresh()
 
-    def finish(self, *endings: tuple[Record, str, str]) -> None:
+    def finish(self, *endings: tuple[Statement, str, str]) -> None:
         """Finish records with a sqlState and message. All are written in one transaction before their states change."""
         prepared = self._prepared(endings)
         self._late.extend((ENDED, item.row) for item in prepared if not item.is_new)
@@ -315,10 +176,10 @@ class Ledger:
         self._write_late()
         self._settle(prepared)
 
-    async def settled(self, record: Record) -> None:
+    async def settled(self, record: Statement) -> None:
         """Wait until the end of a record is written, if it has one."""
 
-    def _prepared(self, endings: Sequence[tuple[Record, str, str]]) -> list[Ending]:
+    def _prepared(self, endings: Sequence[tuple[Statement, str, str]]) -> list[Ending]:
         """The endings of records, as they are to be written."""
         finished = time.time()
         self.finished += len(endings)
@@ -358,7 +219,7 @@ class Ledger:
         while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
             self._let_go(next(iter(self._recent)))
 
-    def move(self, record: Record, organization: str) -> None:
+    def move(self, record: Statement, organization: str) -> None:
         """Assign a running record to another organization."""
         self._add_to_counts(record, -1)
         self._kept_of(record.organization).add(-1, -record.stored)
@@ -366,7 +227,7 @@ class Ledger:
         self._kept_of(organization).add(1, record.stored)
         self._add_to_counts(record, 1)
 
-    def drop(self, records: Sequence[Record]) -> None:
+    def drop(self, records: Sequence[Statement]) -> None:
         """Remove records that did not run and were not reported to the client."""
         written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
         if written:
@@ -374,13 +235,13 @@ class Ledger:
                 self._storage.write_all(DELETED, written)
         self._unregister(records)
 
-    def _register(self, records: Sequence[Record]) -> None:
+    def _register(self, records: Sequence[Statement]) -> None:
         for record in records:
             self._kept_of(record.organization).add(1, record.stored)
             self._running[record.statement_id] = record
             self._add_to_counts(record, 1)
 
-    def _unregister(self, records: Sequence[Record]) -> None:
+    def _unregister(self, records: Sequence[Statement]) -> None:
         for record in records:
             self._kept_of(record.organization).add(-1, -record.stored)
             if self._running.pop(record.statement_id, None) is not None:
@@ -397,7 +258,7 @@ class Ledger:
     @contextlib.contextmanager
     def reserved(
         self, keys: Sequence[str], number: int, size: int
-    ) -> Iterator[Callable[[Sequence[Record]], Awaitable[None]]]:
+    ) -> Iterator[Callable[[Sequence[Statement]], Awaitable[None]]]:
         """Count statements that have not started yet in the loads of these tokens and organizations.
 
         Yields admit() for records that take the place of what was reserved.
@@ -409,7 +270,7 @@ class Ledger:
             for key in keys:
                 self._count(key, number, size)
 
-        async def admit(records: Sequence[Record]) -> None:
+        async def admit(records: Sequence[Statement]) -> None:
             # The records are counted before admit() waits for anything.
             count(-len(records), -sum(len(record.sql) for record in records))
             await self.admit(records)
@@ -432,7 +293,7 @@ class Ledger:
             self._storage.write_all(INSERT, [self._begun(record) for record in self._fresh.values()])
         self._fresh.clear()
 
-    def _begun(self, record: Record) -> Row:
+    def _begun(self, record: Statement) -> Row:
         """The values of INSERT for a record that is running."""
         context = msgspec.json.encode(record.context)
         return (*_first(record), 0.0, record.state, "", context, None, None, 0, record.previous, self.process)
@@ -454,22 +315,22 @@ class Ledger:
                 self._late.popleft()
                 size -= one
 
-    def find(self, statement_id: str) -> Record | None:
+    def find(self, statement_id: str) -> Statement | None:
         record = self._at_hand(statement_id)
         if record is not None:
             return record
         rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (statement_id,))
         return self._restored(rows[0]) if rows else None
 
-    async def look_up(self, statement_id: str) -> Record | None:
+    async def look_up(self, statement_id: str) -> Statement | None:
         """find(), while the event loop goes on. Raises StorageError."""
         record = self._at_hand(statement_id)
         return record if record is not None else await self._storage.run_async(lambda: self.find(statement_id))
 
-    def running(self) -> list[Record]:
+    def running(self) -> list[Statement]:
         return list(self._running.values())
 
-    def latest(self, organization: str, number: int) -> list[Record]:
+    def latest(self, organization: str, number: int) -> list[Statement]:
         """The latest records of an organization ("" for those of none), the newest first, except the TERMINATE SESSION
         of shells that exit: `number` of them, and all unfinished ones, so that each of these can be found and
         terminated. Records that are not in memory have the first LISTED characters of their text. For any thread.
@@ -555,14 +416,14 @@ class Ledger:
             for statement_id in [key for key, record in self._recent.items() if record.organization in gone]:
                 self._let_go(statement_id)
 
-    def _at_hand(self, statement_id: str) -> Record | None:
+    def _at_hand(self, statement_id: str) -> Statement | None:
         return self._running.get(statement_id) or self._recent.get(statement_id)
 
-    def _add_to_counts(self, record: Record, number: int) -> None:
+    def _add_to_counts(self, record: Statement, number: int) -> None:
         for key in (record.owner, record.organization):
             self._count(key, number, number * len(record.sql))
 
-    def _keep(self, record: Record, size: int) -> None:
+    def _keep(self, record: Statement, size: int) -> None:
         record.cached_reading = None
         if record.redacted is not None:
             record.sql, record.redacted = record.redacted.text, None
@@ -575,11 +436,11 @@ class Ledger:
         if record is not None:
             self._recent_size -= record.weight
 
-    def _restored(self, row: Sequence[Any]) -> Record:
+    def _restored(self, row: Sequence[Any]) -> Statement:
         statement_id, organization, owner, sql, created, finished, state, message, context, *rest = row
         outcome, body, size, previous, process, operation = rest
         spool = self._place(organization, statement_id)
-        record = Record(
+        record = Statement(
             sql, organization, owner, spool, _decode_context(context), statement_id, created, state, message,
             finished=finished, operation=operation, process=process, previous=previous,
         )  # fmt: skip
@@ -593,11 +454,6 @@ class Ledger:
         return record
 
 
-def bytes_of(text: str) -> int:
-    """The size of a text as it is stored."""
-    return len(text) if text.isascii() else len(text.encode(errors="replace"))
-
-
 def _cut(message: str) -> str:
     return message if len(message) <= MESSAGE else f"{message[:MESSAGE]}… ({len(message):,} characters)"
 
@@ -606,7 +462,7 @@ def _leaves(sql: str) -> bool:
     return sql.startswith("TERMINATE SESSION ") and sql.endswith(" WHEN IDLE")
 
 
-def _first(record: Record) -> tuple[str, str, str, str, float]:
+def _first(record: Statement) -> tuple[str, str, str, str, float]:
     """The columns of a record that are known before it runs."""
     return record.statement_id, record.organization, record.owner, record.text, record.created
 
@@ -622,11 +478,3 @@ ENDED = (
     "bytes = ? WHERE id = ?"
 )
 INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES ({', '.join('?' * 14)})"
-
-
-async def wait_for_response(record: Record, seconds: float) -> None:
-    """Wait for a record's response, for at most `seconds`."""
-    if not record.ready.is_set():
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await record.ready.wait()
