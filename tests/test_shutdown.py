@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import signal
+import subprocess
 import sys
 import threading
 import weakref
@@ -74,10 +75,22 @@ def test_a_signal_elsewhere_is_raised_at_once(module: str) -> None:
     run_to_completion(work())
 
 
-def test_a_signal_is_raised_at_once_without_a_loop() -> None:
-    signal.signal(signal.SIGTERM, ExitSignalHandler())
-    with pytest.raises(SystemExit):
-        raising_in("asyncio.runners", signal.SIGTERM)()
+@pytest.mark.parametrize("module", ("asyncio.runners", "importlib._bootstrap"))
+def test_without_a_loop_a_signal_there_exits_at_once(module: str) -> None:
+    code = f"""
+import atexit, signal, weakref
+from sqlshell.runtime.shutdown import ExitSignalHandler
+signal.signal(signal.SIGTERM, ExitSignalHandler())
+atexit.register(print, "terminal restored", flush=True)
+names = {{"__name__": {module!r}, "raise_signal": signal.raise_signal, "number": signal.SIGTERM}}
+exec("def arrives(*_): raise_signal(number)", names)
+kept = set()
+reference = weakref.ref(kept, names["arrives"])
+del kept
+print("ignored", flush=True)
+"""
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (ended.returncode, ended.stdout) == (128 + signal.SIGTERM, "terminal restored\n")
 
 
 def test_a_second_signal_exits_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

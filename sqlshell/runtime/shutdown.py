@@ -17,9 +17,9 @@ EXIT_SIGNALS: Final = tuple(getattr(signal, name) for name in ("SIGTERM", "SIGHU
 SIGNAL_EXIT_CODES: Final = 128
 """Exit codes above this number mean that a signal ended the program."""
 MAX_UNWINDINGS: Final = 16
-LOOP_MODULES: Final = frozenset({"asyncio", "selectors", "weakref", "_weakrefset"})
-"""The event loop's own modules. An exception that a signal raises in them may be ignored, as in the callback of a weak
-reference, or make the loop forget the task that it was about to resume."""
+INNER_MODULES: Final = frozenset({"asyncio", "selectors", "importlib", "weakref", "_weakrefset"})
+"""Modules of the event loop and of imports. An exception that a signal raises in them may be ignored, as in the callback
+of a weak reference, or make the loop forget the task that it was about to resume."""
 SETTLE_SECONDS: Final = 0.5
 """Time that other threads get to finish after the main thread."""
 
@@ -27,8 +27,8 @@ SETTLE_SECONDS: Final = 0.5
 class ExitSignalHandler:
     """A signal handler: the first signal unwinds the program, which removes temporary files; a second ends it at once.
 
-    Raises KeyboardInterrupt for SIGINT, SystemExit(128 + number) for others. If the signal interrupts the event loop's
-    own code, a callback of the loop raises it.
+    Raises KeyboardInterrupt for SIGINT, SystemExit(128 + number) for others. If the signal interrupts INNER_MODULES, a
+    callback of the event loop raises it; where no loop is running yet, there is nothing to unwind.
     """
 
     def __init__(self) -> None:
@@ -40,13 +40,14 @@ class ExitSignalHandler:
             _exit_at_once(128 + number)
         self._received = True
         error = KeyboardInterrupt() if number == signal.SIGINT else SystemExit(128 + number)
-        if frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in LOOP_MODULES:
-            import asyncio
-
-            with contextlib.suppress(RuntimeError):
-                asyncio.get_running_loop().call_soon_threadsafe(_raise, error)
-                return
-        raise error
+        if frame is None or frame.f_globals.get("__name__", "").partition(".")[0] not in INNER_MODULES:
+            raise error
+        try:
+            # An import statement here could wait for a lock that the interrupted import holds.
+            loop = sys.modules["asyncio"].get_running_loop()
+        except (KeyError, AttributeError, RuntimeError):
+            _exit_at_once(SIGNAL_EXIT_CODES + number)
+        loop.call_soon_threadsafe(_raise, error)
 
 
 def _raise(error: BaseException) -> NoReturn:

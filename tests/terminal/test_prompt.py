@@ -312,7 +312,6 @@ def test_what_is_typed_at_the_first_prompt_is_kept_until_keys_are_read(tmp_path:
     assert terminal.end() == 0
 
 
-@pytest.mark.flaky("failed once in some thirty runs; the cause is not known")
 def test_a_signal_at_the_first_prompt_gives_the_terminal_back(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path)
     terminal.wait(">")
