@@ -337,7 +337,7 @@ class Transport:
         """End a request that takes too long, such as one with endless interim responses, or a byte a second. Gives a
         function that takes the sizes of pieces of bodies, which add time. Raises ConnectionBroken."""
         network = self.network
-        limit = max(network.timeout, network.read_timeout) if network.read_timeout and not self.in_process else None
+        limit = network.timeout or None if network.read_timeout and not self.in_process else None
         try:
             async with asyncio.timeout(limit) as clock:
 
