@@ -151,6 +151,14 @@ def test_vertical() -> None:
 
 
 @pytest.mark.parametrize(
+    ("options", "text"),
+    [(WriterOptions(), "(0 rows)\n"), (WriterOptions(header=False), ""), (WriterOptions(footer=False), "")],
+)
+def test_vertical_says_that_there_are_no_rows(options: WriterOptions, text: str) -> None:
+    assert drawn(VerticalWriter(options), [Column("id", "INTEGER")], []) == text
+
+
+@pytest.mark.parametrize(
     "writer",
     [TableWriter(WriterOptions()), AutoWriter(WriterOptions(), 10_000_000), FoldWriter(WriterOptions(), 10_000_000)],
     ids=["table", "auto", "fold"],

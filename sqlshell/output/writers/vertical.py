@@ -17,13 +17,14 @@ RULE = "+" + "-" * 10
 
 class VerticalWriter(Unbuffered):
     """Holds no rows back: the width of the names is known from the columns. Without `header`, blank lines separate
-    records.
+    records. A result without rows is `(0 rows)`, as in psql.
     """
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = NULL if options.null is None else printable(options.null)
         self._paint = options.paint
         self._numbered = options.header
+        self._footer = options.header and options.footer
         self._names: list[str] = []
         self._width = 0
         self._count = 0
@@ -49,7 +50,7 @@ class VerticalWriter(Unbuffered):
         return [encode("\n".join(map("\n".join, zip(heads, *columns, strict=True))) + "\n")]
 
     def end(self, summary: Summary) -> Iterable[bytes]:
-        return []
+        return [b"(0 rows)\n"] if self._footer and self._names and not self._count else []
 
     def _column(self, name: str, values: Values) -> list[str]:
         """The lines of one column; those of a value with line breaks are joined."""
