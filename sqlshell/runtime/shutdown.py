@@ -18,8 +18,8 @@ SIGNAL_EXIT_CODES: Final = 128
 """Exit codes above this number mean that a signal ended the program."""
 MAX_UNWINDINGS: Final = 16
 INNER_MODULES: Final = frozenset({"asyncio", "selectors", "importlib", "weakref", "_weakrefset"})
-"""Modules of the event loop and of imports. An exception that a signal raises in them may be ignored, as in the callback
-of a weak reference, or make the loop forget the task that it was about to resume."""
+"""Modules of the event loop and of imports. An exception that a signal raises in them may be ignored, as in the
+callback of a weak reference, or make the loop forget the task that it was about to resume."""
 SETTLE_SECONDS: Final = 0.5
 """Time that other threads get to finish after the main thread."""
 
