@@ -23,7 +23,7 @@ from sqlshell.output.writers import table
 from sqlshell.output.writers.formats import format_named
 from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Batch, Column, FileUnavailable
-from sqlshell.service.engines.duckdb.results import selected
+from sqlshell.service.engines.duckdb.results import rows
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.results.time_zones import in_zone
 from tests.client.filed import Sink, Source, values_of
@@ -59,7 +59,7 @@ TEXTS = [
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
-    monkeypatch.setattr(selected, "is_large", lambda rows, kinds: True)
+    monkeypatch.setattr(rows, "is_large", lambda number, kinds: True)
     made = Source(tmp_path)
     yield made
     made.close()

@@ -13,7 +13,7 @@ from sqlshell.client.results.whole import FileBatch
 from sqlshell.dbapi.exceptions import DataError
 from sqlshell.dbapi.values.typed_rows import RowDecoder
 from sqlshell.result import Batch, Column, FileUnavailable, Rows, StoredColumn
-from sqlshell.service.engines.duckdb.results import selected
+from sqlshell.service.engines.duckdb.results import rows
 from sqlshell.service.engines.engine import RunOptions
 from tests.client.filed import Sink, Source, values_of
 from tests.client.test_whole_results import TEXTS
@@ -28,7 +28,7 @@ TYPES = {
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
-    monkeypatch.setattr(selected, "is_large", lambda rows, kinds: True)
+    monkeypatch.setattr(rows, "is_large", lambda number, kinds: True)
     made = Source(tmp_path)
     yield made
     made.close()

@@ -26,8 +26,8 @@ from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, HeldBatches, Result
 from sqlshell.result import Rows as Strings
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.duckdb.results import selected
-from sqlshell.service.engines.duckdb.results.filed import Reader
+from sqlshell.service.engines.duckdb.results import rows as result_rows
+from sqlshell.service.engines.duckdb.results.result_files import Reader
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.sql.typed_values import file_type
 from tests.client.filed import Sink, Source, values_of
@@ -39,7 +39,7 @@ FORMATS = ("parquet", "arrow", "arrows")
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
-    monkeypatch.setattr(selected, "is_large", lambda rows, kinds: True)
+    monkeypatch.setattr(result_rows, "is_large", lambda number, kinds: True)
     made = Source(tmp_path)
     yield made
     made.close()

@@ -19,10 +19,9 @@ from msgspec.structs import replace
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.results.converted import convert
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
-from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
+from sqlshell.service.engines.duckdb.results.result_files import Reader, convert
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.http import partitions

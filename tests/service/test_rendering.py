@@ -12,7 +12,7 @@ import pytest
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.results import returned, selected
+from sqlshell.service.engines.duckdb.results import rows as rows_module
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.time_zones import in_zone
@@ -141,8 +141,7 @@ def test_a_large_result_shows_a_value_alike(
     table: tuple[Session, ShownColumn], monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
     session, (_, rows) = table
-    for module in (selected, returned):
-        monkeypatch.setattr(module, "is_large", lambda rows, kinds: rows > 0)
+    monkeypatch.setattr(rows_module, "is_large", lambda rows, kinds: rows > 0)
     outcome, _ = session.run(sql)
     assert [rows for rows, _ in outcome.filed or ()] == [1]
     assert session.shown(sql)[1] == rows
@@ -179,7 +178,7 @@ def test_simple_values_are_alike_whoever_writes_them(
     quick = session.shown(sql)
     session.run("ROLLBACK")
     with monkeypatch.context() as patched:
-        patched.setattr(returned, "TYPES_WITH_KNOWN_COLUMNS", ())
+        patched.setattr(rows_module, "TYPES_WITH_KNOWN_COLUMNS", ())
         session.run("BEGIN")
         assert session.shown(sql) == quick
         session.run("ROLLBACK")
@@ -286,8 +285,8 @@ def test_a_failure_to_render_takes_the_statement_back(
     one_row: Session, monkeypatch: pytest.MonkeyPatch, sql: str
 ) -> None:
     with monkeypatch.context() as patched:
-        patched.setattr(returned, "row", lambda kinds, names: "error('no rendering')")
-        patched.setattr(returned, "TYPES_WITH_KNOWN_COLUMNS", ())
+        patched.setattr(rows_module, "row", lambda kinds, names: "error('no rendering')")
+        patched.setattr(rows_module, "TYPES_WITH_KNOWN_COLUMNS", ())
         with pytest.raises(Failure, match="no rendering"):
             one_row.run(sql)
     assert one_row.rows("SELECT i FROM t") == [["1"]]

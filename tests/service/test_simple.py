@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb.results import selected
+from sqlshell.service.engines.duckdb.results import rows
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
@@ -39,7 +39,7 @@ def ran(sql: str, *, in_python: bool) -> tuple[Outcome, list[list[str | None]]]:
     kept = Kept()
     with pytest.MonkeyPatch.context() as patch:
         if not in_python:
-            patch.setattr(selected, "writers", lambda kinds: None)
+            patch.setattr(rows, "writers", lambda kinds: None)
         return CONNECTION.run(sql, RunOptions(), kept), kept.rows
 
 
@@ -130,22 +130,3 @@ def test_one_statement_is_one(sql: str) -> None:
 @pytest.mark.parametrize("sql", ["select 1;", "select 1 ; ;\n", "select ';' as a"])
 def test_semicolons_that_separate_nothing(sql: str) -> None:
     assert len(ran(sql, in_python=True)[1]) == 1
-
-
-def test_a_row_of_constants_is_parsed_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    connection = DuckdbConnection(duckdb.connect())
-    monkeypatch.setattr(connection, "_connection", Unparsed(connection._connection))
-    kept = Kept()
-    connection.run("select 1 as a, 'b' as b;", RunOptions(), kept)
-    assert kept.rows == [["1", "b"]]
-
-
-class Unparsed:
-    """A connection that DuckDB's parser cannot be asked of alone."""
-
-    def __init__(self, connection: duckdb.DuckDBPyConnection) -> None:
-        self._connection = connection
-
-    def __getattr__(self, name: str) -> object:
-        assert name != "extract_statements"
-        return getattr(self._connection, name)

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from sqlshell.interface.models import PARQUET
-from sqlshell.service.engines.duckdb.results.filed import Reader
+from sqlshell.service.engines.duckdb.results.result_files import Reader
 from tests.conftest import Served, serve, stop
 from tests.service.client import Answer, Client
 

@@ -27,13 +27,11 @@ from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.replay import check_replay
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
-from sqlshell.service.engines.duckdb.results.filed import Reader
 from sqlshell.service.engines.duckdb.results.render import type_name
-from sqlshell.service.engines.duckdb.results.returned import gives_rows, kind_of, run_statement
-from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns, run_select, selected_constants
-from sqlshell.service.engines.duckdb.results.simple import brief, one_row
+from sqlshell.service.engines.duckdb.results.result_files import Reader
+from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, check_columns, gives_rows, kind_of
 from sqlshell.service.engines.duckdb.rights.check import AllowedStatement, Policy, check, denied, spoken
-from sqlshell.service.engines.duckdb.statement_traits import first_word, returns_rows, writes_inside
+from sqlshell.service.engines.duckdb.statement_traits import brief, first_word, returns_rows, writes_inside
 from sqlshell.service.engines.duckdb.stream_use import StreamUse
 from sqlshell.service.engines.duckdb.translation.binding import Binder
 from sqlshell.service.engines.duckdb.translation.errors import explained
@@ -142,7 +140,7 @@ class DuckdbConnection:
             ) from None
         if trusted:
             self._prepare(sql, options)
-            return run_select(self._connection, sql, options, sink, self._reaches_files)
+            return self._rows(options, sink).select(sql, sql)
         translation = self._translation(sql, options)
         if translation is None:
             return self._copied_or_run(sql, options, sink)
@@ -439,9 +437,11 @@ class DuckdbConnection:
             yield
             # Temporary objects are lasting in the session.
             self._cancellation.execute("COMMIT")
+        except BaseException:
+            self._cancellation.roll_back()
+            raise
         finally:
             self._read_only = False
-            self._cancellation.roll_back()
             if not self._placed:
                 self._look_at_place()
 
@@ -529,9 +529,6 @@ class DuckdbConnection:
     def _check_and_run(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
         if not self._strict:
             check_files(sql, self._profile)
-        if not self._strict and options.rights is Rights.OBJECTS and one_row(sql) and ";" not in sql.rstrip("; \n"):
-            # DuckDB would parse a SELECT of constants twice.
-            return self._carry_out(AllowedStatement("SELECT", sql, sql), options, sink)
         checked = self._checked(sql, options)
         what = spoken(checked.kind, first_word(sql))
         self._check_streams(sql, options)
@@ -550,15 +547,8 @@ class DuckdbConnection:
             # Setting these fails in an aborted transaction: COMMIT and ROLLBACK do not need them.
             self._prepare(sql, options)
         self._ends = allowed.transaction == "end"
-        if kind == "SELECT" and one_row(sql):
-            outcome = selected_constants(self._connection, parsed, options, sink)
-            if outcome is not None:
-                return outcome
         if kind == "SELECT" and not writes_inside(sql):
-            try:
-                return run_select(self._connection, sql, options, sink, self._reaches_files)
-            except duckdb.Error as error:
-                raise failure(error, lines_before=1) from error
+            return self._rows(options, sink).select(sql, parsed)
         setting = Setting(sql) if kind in SETTINGS else None
         if setting is not None:
             check_setting(self._connection, setting)
@@ -614,6 +604,9 @@ class DuckdbConnection:
         self._placed = True
         return timezone
 
+    def _rows(self, options: RunOptions, sink: CountingSink) -> RowRunner:
+        return RowRunner(self._connection, options, sink, self._reaches_files)
+
     def _reaches_files(self) -> bool:
         """Whether the engine can write a file of the service: the user may have disabled its access to files."""
         if self._strict:
@@ -644,7 +637,7 @@ class DuckdbConnection:
         """Run a statement that cannot be a subquery, once, and commit it when its rows have been
         rendered and stored.
         """
-        run = partial(run_statement, self._connection, kind, sql, head, options, sink, self._reaches_files)
+        run = partial(self._rows(options, sink).once, kind, sql, head)
         if self._read_only:
             return run()
         if self.in_transaction:

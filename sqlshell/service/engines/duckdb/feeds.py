@@ -17,8 +17,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.fetch import fetch_rows
-from sqlshell.service.engines.duckdb.results.render import finished, row, type_name
+from sqlshell.service.engines.duckdb.results.render import row, type_name
+from sqlshell.service.engines.duckdb.results.texts import fetch_rows
 from sqlshell.service.engines.duckdb.translation.text import without_place
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Feed, Relation
 from sqlshell.service.failure import Failure
@@ -93,7 +93,7 @@ def evaluate(
         connection.execute("SET TimeZone = 'UTC'")
         connection.execute("BEGIN TRANSACTION READ ONLY")
         connection.execute(feed.sql, {"lo": start, "hi": end})
-        for texts in fetch_rows(connection, _rendered):
+        for texts in fetch_rows(connection):
             rows += texts
             size += sum(map(len, texts))
             if size > MOST:
@@ -114,10 +114,6 @@ def evaluate(
         unwanted.set()
         watching.join()
         connection.close()
-
-
-def _rendered(row: Sequence[str]) -> str:
-    return finished(row[0])
 
 
 def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:

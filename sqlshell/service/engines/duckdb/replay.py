@@ -8,7 +8,7 @@ from typing import Final
 import duckdb
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.rights.check import words
+from sqlshell.service.engines.duckdb.words import words
 from sqlshell.service.failure import Failure
 
 _USING: Final = re.compile(r"(?<!\w)using(?!\w)", re.I)

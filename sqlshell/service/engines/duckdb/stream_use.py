@@ -11,7 +11,7 @@ import duckdb
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.rights.check import Word, words
+from sqlshell.service.engines.duckdb.words import Word, words
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Relation
 from sqlshell.service.failure import Failure
 

@@ -9,7 +9,8 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.filed import LARGE, ROW_GROUP, ROW_GROUP_BYTES, Reader
+from sqlshell.service.engines.duckdb.results.parquet import LARGE, ROW_GROUP, ROW_GROUP_BYTES
+from sqlshell.service.engines.duckdb.results.result_files import Reader
 from sqlshell.service.engines.engine import RunOptions, Sink
 from sqlshell.service.engines.postgresql.rows import rows_of_copy
 

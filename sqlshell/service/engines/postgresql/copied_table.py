@@ -10,7 +10,7 @@ import pyarrow.compute as pc
 import pyarrow.csv
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.filed import USUAL_CHARACTERS, WIDTH
+from sqlshell.service.engines.duckdb.results.parquet import USUAL_CHARACTERS, WIDTH
 
 _TYPES: Final = {"BOOLEAN": pa.bool_(), "SMALLINT": pa.int16(), "INTEGER": pa.int32(), "BIGINT": pa.int64()}
 """Types whose values have one spelling, by those of the interface. All others are strings."""

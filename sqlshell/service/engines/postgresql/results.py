@@ -10,7 +10,7 @@ from psycopg import pq
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
+from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
 from sqlshell.service.engines.postgresql.catalog import type_names
 from sqlshell.service.engines.postgresql.connection import PgConnection

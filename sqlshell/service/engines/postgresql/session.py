@@ -17,7 +17,7 @@ from psycopg import pq
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.filed import Reader
+from sqlshell.service.engines.duckdb.results.result_files import Reader
 from sqlshell.service.engines.engine import (
     CANCELED_BEFORE_START,
     Begun,

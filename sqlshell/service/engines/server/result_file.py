@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
-from sqlshell.service.engines.duckdb.results.filed import WIDTH
+from sqlshell.service.engines.duckdb.results.parquet import WIDTH
 
 
 class ResultFile:

@@ -9,10 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from sqlshell.service.engines.duckdb.results.filed import WIDTH, partitions, row_width
+from sqlshell.service.engines.duckdb.results.parquet import WIDTH, partitions, row_width
 from sqlshell.service.engines.duckdb.results.render import finished, row, stored
 from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
-from sqlshell.service.engines.duckdb.results.simple import line, writers
+from sqlshell.service.engines.duckdb.results.texts import line, writers
 from sqlshell.service.engines.engine import RunOptions
 
 FEW = 1000

@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.filed import LARGE, ROW_GROUP, ROW_GROUP_BYTES
+from sqlshell.service.engines.duckdb.results.parquet import LARGE, ROW_GROUP, ROW_GROUP_BYTES
 from sqlshell.service.engines.duckdb.results.render import instants
-from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
+from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
 from sqlshell.service.engines.server.result_file import ResultFile
 from sqlshell.service.engines.spark import answers

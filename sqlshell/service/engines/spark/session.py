@@ -12,7 +12,7 @@ import grpc.aio
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.selected import bounded, check_columns
+from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.duckdb.statement_traits import first_word
 from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop

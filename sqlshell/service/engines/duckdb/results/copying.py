@@ -8,22 +8,22 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
 from urllib.parse import unquote
 
-import duckdb
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.descriptors import descriptor
+from sqlshell.service.engines.duckdb.statement_traits import first_word
+from sqlshell.service.engines.duckdb.words import Word, words
 from sqlshell.service.failure import Failure
 
 _STDOUT: Final = 1
 _BLANK: Final = r"\s++|--[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/"
-_COPY: Final = re.compile(rf"(?:{_BLANK})*+copy(?!\w)", re.I)
 _RELATION: Final = frozenset(
     {"from", "join", "into", "table", "describe", "desc", "summarize", "show", "pivot", "unpivot", "using", "to"}
 )
@@ -53,17 +53,6 @@ class CopyQuery(Struct, frozen=True):
     options: bool
 
 
-class _Token(Struct, frozen=True):
-    """`text` is as written; `word` is a keyword or unquoted name in lower case, a punctuation character, or "'" for a
-    string.
-    """
-
-    text: str
-    word: str
-    start: int
-    """Its start in bytes of the statement as UTF-8."""
-
-
 def copied_out(sql: str, *, paths: bool) -> CopyQuery | None:
     """The SELECT of a COPY … TO STDOUT; None for all other statements. With `paths` also for a path to descriptor 1."""
     parts = _copied(sql)
@@ -77,15 +66,15 @@ def copied_out(sql: str, *, paths: bool) -> CopyQuery | None:
     return CopyQuery(selected, any(item.word != ";" for item in after))
 
 
-def _copied(sql: str) -> tuple[str, _Token, list[_Token]] | None:
+def _copied(sql: str) -> tuple[str, Word, list[Word]] | None:
     """The SELECT of a COPY … TO, its target, and the rest of the statement."""
-    if not _COPY.match(sql):
+    if first_word(sql) != "copy":
         return None
-    tokens = list(_tokens(sql))
+    tokens = words(sql)
     depth = 0
     for number, token in enumerate(tokens):
         depth += (token.word == "(") - (token.word == ")")
-        if not depth and token.word == "to" and number > 1 and number + 1 < len(tokens):
+        if not depth and token.word == "to" and 1 < number < len(tokens) - 1:
             selected = _selected(sql.encode("utf-8", "surrogatepass"), tokens[1:number], token.start)
             return selected, tokens[number + 1], tokens[number + 2 :]
     return None
@@ -99,7 +88,7 @@ def check_files(sql: str, profile: Callable[[], str]) -> None:
     """
     if not _LOOK.search(sql):
         return
-    tokens = list(_tokens(sql))
+    tokens = words(sql)
     first = tokens[0].word if tokens else ""
     if first in _SETTING:
         _check_printing(tokens, profile)
@@ -125,8 +114,8 @@ def check_files(sql: str, profile: Callable[[], str]) -> None:
         before = token.word
 
 
-def _check_printing(tokens: Sequence[_Token], profile: Callable[[], str]) -> None:
-    texts = {token.text.strip("'").lower() for token in tokens if token.word == "'"}
+def _check_printing(tokens: Sequence[Word], profile: Callable[[], str]) -> None:
+    texts = {token.name for token in tokens if token.text.startswith("'")}
     if "stdout" in texts:
         message = "the log would be mixed with the rows; use storage = 'memory' and FROM duckdb_logs"
         raise Failure(sqlstate.UNSUPPORTED, message)
@@ -141,7 +130,7 @@ def _refusal(name: str) -> Failure:
     return Failure(sqlstate.UNSUPPORTED, message)
 
 
-def _selected(encoded: bytes, source: list[_Token], end: int) -> str:
+def _selected(encoded: bytes, source: list[Word], end: int) -> str:
     text = encoded[source[0].start : end].decode("utf-8", "surrogatepass").strip()
     if source[0].word == "(":
         return text[1:].rpartition(")")[0]
@@ -154,7 +143,7 @@ def _selected(encoded: bytes, source: list[_Token], end: int) -> str:
     return f"SELECT {listed}\nFROM {name}"
 
 
-def _is_descriptor(token: _Token) -> bool:
+def _is_descriptor(token: Word) -> bool:
     name = _name(token)
     if name is None:
         return False
@@ -167,13 +156,13 @@ def _is_descriptor(token: _Token) -> bool:
         return False
 
 
-def _number(token: _Token) -> int | None:
+def _number(token: Word) -> int | None:
     name = _name(token)
     file = descriptor(name) if name is not None else None
     return file.number if file is not None and file.own else None
 
 
-def _name(token: _Token) -> str | None:
+def _name(token: Word) -> str | None:
     """The path in a string or a quoted name, as the engine reads it."""
     text = token.text
     if text.startswith(('"', "`")):
@@ -198,17 +187,3 @@ def _unescaped(match: re.Match[str]) -> str:
     if code or match[4]:
         return chr(min(int(code, 16) if code else int(match[4], 8), 0x10FFFF))
     return _NAMED_ESCAPES.get(match[5], match[5]) if match[5] else "'"
-
-
-def _tokens(sql: str) -> Iterator[_Token]:
-    encoded = sql.encode("utf-8", "surrogatepass")
-    lexed = duckdb.tokenize(sql)
-    ends = [start for start, _ in lexed[1:]] + [len(encoded)]
-    for (start, kind), end in zip(lexed, ends, strict=True):
-        text = encoded[start:end].decode("utf-8", "replace").strip()
-        if kind.name == "comment":
-            continue
-        if kind.name in {"string_const", "string_constant"}:
-            yield _Token(text, "'", start)
-        else:
-            yield _Token(text, text.lower() if not text.startswith(('"', "`")) else '"', start)

@@ -1,36 +1,84 @@
-"""The files of finished results, which DuckDB reads and writes in this process whatever the engine is."""
+"""Finished results: partitions of files as text, and files made on demand of results that are kept as text."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import contextlib
+import shutil
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from typing import Final
 
 import duckdb
 
+from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.interface.strings import ZONED, string_of
 from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.converted import convert
-from sqlshell.service.engines.duckdb.results.filed import Reader
+from sqlshell.service.engines.duckdb.results.parquet import WIDTH, file_columns, file_rows, partitions, to_file
+from sqlshell.service.engines.duckdb.results.render import finished_bytes, row, type_id
+from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance, separate_instance
 from sqlshell.service.engines.engine import RunOptions
+from sqlshell.sql.identifiers import literal
+from sqlshell.sql.typed_values import file_type, typed_value
+
+MEMORY: Final = "256MB"
+_MAGIC: Final = b"PAR1"
+
+_KEPT: Final = {
+    **{
+        name: name.lower()
+        for name in ("BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "FLOAT", "DOUBLE", "DATE")
+    },
+    "TIMESTAMP(6)": "timestamp",
+    "TIMESTAMP_LTZ(6)": ZONED,
+    "VARBINARY": "blob",
+}
+"""Ids of DuckDB's types by those of the interface, besides DECIMAL, whose values a file keeps."""
+
+
+class Reader(SharedInstance):
+    """Renders partitions in a separate instance, whose memory is freed with it. Methods raise Failure."""
+
+    def __init__(self) -> None:
+        super().__init__({"temp_directory": "''", "arrow_large_buffer_size": "true"})
+
+    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        """Render partitions of `counts` rows from row `start` on; rows are separated by commas."""
+        source = file_rows(path)
+        with self.cursor() as cursor:
+            names, kinds = file_columns(cursor, path)
+            if WIDTH in names:
+                # It is the last one.
+                del names[-1], kinds[-1]
+            rendered = cursor.sql(
+                f"SELECT {row(kinds, names, ',')} FROM {source} "
+                f"WHERE file_row_number BETWEEN {start} AND {start + sum(counts) - 1}"
+            )
+            try:
+                # Whole partitions as bytes: a Python string for each row would take as long as rendering it.
+                return [finished_bytes(text[:-1]) for text in stretches(rendered, counts)]
+            except ArrowError as error:
+                raise duckdb.Error(str(error)) from error
+
+    def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
+        """The rows and approximate bytes of each partition of a file."""
+        with self.cursor() as cursor:
+            return partitions(cursor, path, rows, options)
 
 
 class ResultFiles:
-    """The parts of Engine that concern files of results."""
+    """The parts of Engine that concern files of results: DuckDB reads and writes them in this process whatever the
+    engine is.
+    """
 
     def __init__(self) -> None:
         self._results = Reader()
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        try:
-            return self._results.read(path, start, counts)
-        except duckdb.Error as error:
-            raise failure(error) from error
+        return self._results.read(path, start, counts)
 
     def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
-        try:
-            return self._results.partitions(path, rows, options)
-        except duckdb.Error as error:
-            raise failure(error) from error
+        return self._results.partitions(path, rows, options)
 
     def convert(
         self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
@@ -42,3 +90,81 @@ class ResultFiles:
 
     def release_memory(self) -> None:
         self._results.release_memory()
+
+
+def convert(
+    source: Path,
+    ends: Sequence[int],
+    columns: Sequence[ColumnInfo],
+    instants: Sequence[int],
+    target: Path,
+    threads: int,
+) -> None:
+    """Write the rows in `source`, JSON arrays separated by commas or a Parquet file, to a file as copy_to() makes it.
+
+    `ends` are the ends of the partitions in bytes; one at a time is in memory. A column whose values would not be read
+    back unchanged is stored as strings. Raises duckdb.Error and OSError.
+    """
+    folder = target.with_name(f"{target.name}.parts")
+    folder.mkdir(mode=0o700)
+    try:
+        settings = {
+            "memory_limit": f"'{MEMORY}'",
+            "temp_directory": literal(str(folder / "spilled")),
+            "TimeZone": "'UTC'",
+        }
+        with contextlib.closing(separate_instance(threads, settings)) as root:
+            pieces = [source] if _is_file(source) else list(_pieces(root, source, ends, len(columns), folder))
+            rows = f"read_parquet([{', '.join(literal(str(piece)) for piece in pieces)}])"
+            values = _values(root, rows, columns)
+            query = f"SELECT {', '.join(values)} FROM {rows}"
+            converted = root.sql(query)
+            types = dict(zip(converted.columns, map(type_id, converted.types), strict=True))
+            root.execute(to_file(query, types, target, columns, instants))
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _is_file(source: Path) -> bool:
+    with source.open("rb") as file:
+        return file.read(len(_MAGIC)) == _MAGIC
+
+
+def _pieces(
+    root: duckdb.DuckDBPyConnection, source: Path, ends: Sequence[int], width: int, folder: Path
+) -> Iterator[Path]:
+    """Parquet files of strings, one for each partition."""
+    places = ", ".join(f"r[{number + 1}] AS c{number}" for number in range(width))
+    start = 0
+    with source.open("rb") as file:
+        for number, end in enumerate([*ends] or [0]):
+            # A comma separates the partitions.
+            body = file.read(end - start).strip(b",").decode()
+            start = end
+            piece = folder / f"{number}.parquet"
+            root.execute(
+                f"COPY (SELECT {places} FROM (SELECT unnest(CAST($1::JSON AS VARCHAR[][])) AS r)) "
+                f"TO {literal(str(piece))} (FORMAT parquet)",
+                [f"[{body}]"],
+            )
+            yield piece
+
+
+def _values(root: duckdb.DuckDBPyConnection, rows: str, columns: Sequence[ColumnInfo]) -> list[str]:
+    """SQL for each column: typed if all its values can be read back unchanged."""
+    values = [f"c{number}" for number in range(len(columns))]
+    checks: list[tuple[int, str]] = []
+    for number, column in enumerate(columns):
+        declared = column.type or ""
+        name, type_id = f"c{number}", _KEPT.get(declared, "decimal" if file_type(declared) == declared else "")
+        if type_id and (type_id != "decimal" or declared.startswith("DECIMAL(")):
+            value = typed_value(declared, name)
+            again = string_of(type_id, f"TRY({value})")
+            checks.append((number, f"coalesce(bool_and(({again}) IS NOT DISTINCT FROM {name}), true)"))
+            values[number] = f"{value} AS {name}"
+    if checks:
+        [outcomes] = root.execute(f"SELECT {', '.join(check for _, check in checks)} FROM {rows}").fetchall()
+        for (number, _), unchanged in zip(checks, outcomes, strict=True):
+            if not unchanged:
+                values[number] = f"c{number}"
+    return values

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 import duckdb
 
 from sqlshell.runtime.isolated_duckdb import hide_progress
+from sqlshell.service.engines.duckdb.failures import failure
 
 _SETTINGS = {
     "enable_external_file_cache": "false",
@@ -51,6 +52,7 @@ class SharedInstance:
 
     @contextlib.contextmanager
     def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor for a block, whose errors of DuckDB become Failure."""
         with self._lock:
             if self._root is None:
                 self._root = separate_instance(self.threads, self._settings)
@@ -58,6 +60,8 @@ class SharedInstance:
             self._active += 1
         try:
             yield cursor
+        except duckdb.Error as error:
+            raise failure(error) from error
         finally:
             cursor.close()
             with self._lock:

@@ -9,7 +9,7 @@ names of the service's own files. SQL that the service runs itself is not checke
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cached_property
 from itertools import dropwhile, pairwise, takewhile
 from pathlib import Path
@@ -20,6 +20,7 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.rights.functions import is_refused
+from sqlshell.service.engines.duckdb.words import Word, words
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 
@@ -93,17 +94,6 @@ class Policy:
         return frozenset(filter(is_refused, self.functions))
 
 
-class Word(Struct, frozen=True):
-    """A word, sign or string of a statement, in lower case.
-
-    `name` is the name that it is if it is one, and `word` is "" if it is quoted. `start` is its first byte in UTF-8.
-    """
-
-    word: str
-    name: str
-    start: int
-
-
 class AllowedStatement(Struct, frozen=True):
     """A statement that may run: its type, its SQL, and its parsed form.
 
@@ -169,28 +159,6 @@ def type_name(statement: Any) -> str:
         return ""
 
 
-def words(text: str) -> list[Word]:
-    """The words, signs and strings of a statement without its comments, by DuckDB's tokenizer.
-
-    `text` is what DuckDB gives as the text of a parsed statement, in which all blanks are blanks for the tokenizer too.
-    """
-    return list(_words(text))
-
-
-def _words(text: str) -> Iterator[Word]:
-    encoded = text.encode("utf-8", "surrogatepass")
-    lexed = duckdb.tokenize(text)
-    ends = [start for start, _ in lexed[1:]] + [len(encoded)]
-    for (start, kind), end in zip(lexed, ends, strict=True):
-        if kind.name == "comment":
-            continue
-        written = encoded[start:end].decode("utf-8", "replace").strip().lower()
-        if (quote := written[:1]) in {'"', "`", "'"}:
-            yield Word("", written[1:-1].replace(quote * 2, quote), start)
-        else:
-            yield Word(written, written, start)
-
-
 def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, str]:
     """One parsed statement, and its text with DuckDB's blanks as blanks."""
     statements = connection.extract_statements(sql)
@@ -203,7 +171,7 @@ def _first_words(text: str) -> list[Word]:
     """The first words of a statement, at least _FIRST of them if it has so many."""
     found = words(text[:_HEAD])
     # It may begin with long comments.
-    return found if len(found) > _FIRST else words(text)
+    return found if len(found) > _FIRST or len(text) <= _HEAD else words(text)
 
 
 def _rule(
@@ -224,8 +192,7 @@ def _rule(
         raise refused(what)
     if rights < least:
         raise denied(what, rights, kind)
-    writes = kind not in {"SELECT", "TRANSACTION"} or any(item.word in _WRITING for item in words(text))
-    if rights is Rights.READ and in_transaction and writes:
+    if rights is Rights.READ and in_transaction and (kind not in {"SELECT", "TRANSACTION"} or _names_writing(text)):
         # The condition of a LIST runs in an owner's transaction; else a session keeps its role until that ends.
         raise Failure("25001", "a transaction of another role is open; COMMIT or ROLLBACK first")
     if kind == "EXPLAIN":
@@ -236,6 +203,10 @@ def _rule(
     if kind in {"CREATE", "DROP", "ALTER"}:
         return _rule_for_object(kind, what, first, rights, in_transaction)
     return _Rule(kind, read_only=rights is Rights.READ)
+
+
+def _names_writing(text: str) -> bool:
+    return any(item.word in _WRITING for item in words(text))
 
 
 def _rule_for_object(kind: str, what: str, first: Sequence[Word], rights: Rights, in_transaction: bool) -> _Rule:
@@ -282,7 +253,7 @@ def _check_names(policy: Policy, text: str, rule: _Rule, rights: Rights) -> None
     if not any(name in low for name in ("copy", *_SEQUENCES, *policy.refused)):
         return
     target, before = False, ""
-    for item, behind in pairwise([*words(text), Word("", "", 0)]):
+    for item, behind in pairwise([*words(text), Word("", "", "", 0)]):
         if item.word == "copy":
             raise refused("COPY within a statement", '; write the name of a column as "copy"')
         # After INSERT INTO, the columns of a relation follow its name. A column may be called into.

@@ -1,4 +1,4 @@
-"""Large results as Parquet files, whose partitions are rendered when they are requested."""
+"""Large results as Parquet files: which ones, the SQL that writes them, and their partitions."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from typing import Any
 import duckdb
 import msgspec
 
-from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
 from sqlshell.interface.strings import NATIVE
-from sqlshell.service.engines.duckdb.results.render import PLAIN, finished_bytes, instants, own, row, stored, type_id
-from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
+from sqlshell.service.engines.duckdb.results.render import PLAIN, instants, own, stored, type_id
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.sql.identifiers import literal
 
@@ -51,36 +49,14 @@ def is_large(rows: int | None, kinds: Sequence[Any]) -> bool:
     return rows >= (LARGE_IF_WIDE if len(kinds) <= MOST_COLUMNS and any(map(_varies, kinds)) else LARGE)
 
 
-def write(
-    connection: duckdb.DuckDBPyConnection,
-    sql: str,
-    columns: Sequence[ColumnInfo],
-    kinds: Sequence[Any],
-    path: Path,
-) -> int:
-    """Write the rows of a SELECT, and `columns` as metadata of the file. Returns their number. Raises duckdb.Error."""
-    connection.execute(_copy(f"(\n{sql}\n)", columns, kinds, path))
-    return int(connection.fetchall()[0][0])
-
-
-def write_relation(
-    connection: duckdb.DuckDBPyConnection,
-    relation: duckdb.DuckDBPyRelation,
-    columns: Sequence[ColumnInfo],
-    kinds: Sequence[Any],
-    path: Path,
-) -> int:
-    """Write `relation` as write() does. Raises duckdb.Error."""
-    copied = relation.query("made", _copy("made", columns, kinds, path))
-    return int(copied.fetchall()[0][0]) if copied is not None else 0
-
-
-def _copy(source: str, columns: Sequence[ColumnInfo], kinds: Sequence[Any], path: Path) -> str:
-    """A statement that writes the rows of `source` to a file."""
+def copy_to(path: Path, source: str, columns: Sequence[ColumnInfo], kinds: Sequence[Any]) -> str:
+    """A statement that writes the rows of the relation `source` to a file, with `columns` as its metadata."""
     names = [f"c{number}" for number in range(len(kinds))]
     values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
     sql = f"SELECT {values} FROM {source} t({', '.join(names)})"
-    types = dict(zip(names, map(_stored_type, kinds), strict=True))
+    types = {
+        name: type_id(kind) if type_id(kind) in NATIVE else "varchar" for name, kind in zip(names, kinds, strict=True)
+    }
     fixed, varying = row_width(kinds, names)
     if varying:
         sql = f"SELECT *, {fixed} + {varying} AS {WIDTH} FROM ({sql})"
@@ -112,11 +88,6 @@ def to_file(sql: str, types: Mapping[str, str], path: Path, columns: Sequence[Co
     )
 
 
-def _stored_type(kind: Any) -> str:
-    """The id of the type of stored()."""
-    return type_id(kind) if type_id(kind) in NATIVE else "varchar"
-
-
 def _varies(kind: Any) -> bool:
     """Whether the values of a type, or their strings, may have any length."""
     return type_id(kind) not in PLAIN or type_id(kind) == "blob"
@@ -145,12 +116,12 @@ def partitions(
 ) -> list[tuple[int, int]]:
     """Partitions of a file with a limited number of rows and, except for single rows, of bytes. Raises duckdb.Error."""
     most, limit = options.partition_rows, options.partition_bytes
-    names, kinds = _columns(connection, path)
+    names, kinds = file_columns(connection, path)
     if WIDTH not in names:
         width, _ = row_width(kinds, names)
         most = max(1, min(most, limit // width))
         return [(count, count * width) for count in (min(most, rows - start) for start in range(0, rows, most))]
-    source = f"(SELECT {WIDTH} AS w, file_row_number AS n FROM {_source(path)})"
+    source = f"(SELECT {WIDTH} AS w, file_row_number AS n FROM {file_rows(path)})"
     block = f"n // {most}"
     result = connection.execute(f"SELECT count(*), sum(w)::BIGINT FROM {source} GROUP BY {block} ORDER BY {block}")
     blocks = result.fetchall()
@@ -163,41 +134,12 @@ def partitions(
     ).fetchall()
 
 
-def _source(path: Path) -> str:
+def file_rows(path: Path) -> str:
+    """The relation with the rows of a file."""
     return f"read_parquet({literal(str(path))}, file_row_number = true)"
 
 
-def _columns(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], list[Any]]:
+def file_columns(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], list[Any]]:
     """The names and types of the columns of a file, with WIDTH if it has that."""
-    described = connection.execute(f"DESCRIBE FROM {_source(path)}").fetchall()[:-1]
+    described = connection.execute(f"DESCRIBE FROM {file_rows(path)}").fetchall()[:-1]
     return [str(name) for name, *_ in described], [connection.type(kind) for _, kind, *_ in described]
-
-
-class Reader(SharedInstance):
-    """Renders partitions in a separate instance, whose memory is freed with it."""
-
-    def __init__(self) -> None:
-        super().__init__({"temp_directory": "''", "arrow_large_buffer_size": "true"})
-
-    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        """Render partitions of `counts` rows from row `start` on; rows are separated by commas. Raises duckdb.Error."""
-        source = _source(path)
-        with self.cursor() as cursor:
-            names, kinds = _columns(cursor, path)
-            if WIDTH in names:
-                # It is the last one.
-                del names[-1], kinds[-1]
-            rendered = cursor.sql(
-                f"SELECT {row(kinds, names, ',')} FROM {source} "
-                f"WHERE file_row_number BETWEEN {start} AND {start + sum(counts) - 1}"
-            )
-            try:
-                # Whole partitions as bytes: a Python string for each row would take as long as rendering it.
-                return [finished_bytes(text[:-1]) for text in stretches(rendered, counts)]
-            except ArrowError as error:
-                raise duckdb.Error(str(error)) from error
-
-    def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
-        """The rows and approximate bytes of each partition of a file. Raises duckdb.Error."""
-        with self.cursor() as cursor:
-            return partitions(cursor, path, rows, options)

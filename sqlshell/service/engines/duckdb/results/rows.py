@@ -1,0 +1,313 @@
+"""Runs statements that return rows, and passes these to a sink: as text if they are few, otherwise in a file.
+
+A SELECT becomes a subquery of the SQL that renders its rows or writes them to a file. All other statements (RETURNING,
+EXECUTE, PIVOT, CALL, PRAGMA and others) run once, in a transaction in which their rows are rendered too. The rows of an
+INSERT, UPDATE, DELETE or SELECT that writes are held in a temporary table, which DuckDB moves to disk when memory runs
+short. DuckDB holds the rows of the others in memory, whatever its limit: none of them can be the source of a table.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+import secrets
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import islice
+from typing import Any, Final
+
+import duckdb
+import msgspec
+from msgspec import Struct
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.bounds import limit_note
+from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
+from sqlshell.service.engines.duckdb.results.parquet import LARGE, copy_to, is_large
+from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
+from sqlshell.service.engines.duckdb.results.texts import fetch_rows, writers
+from sqlshell.service.engines.duckdb.statement_traits import brief, writes_inside
+from sqlshell.service.engines.engine import Outcome, RunOptions
+from sqlshell.service.failure import Failure
+
+SMALL: Final = 1_000
+"""Up to this many rows, by DuckDB's estimate, are written by Python, if it can."""
+
+BATCH: Final = 256
+"""The number of rows that are fetched from a relation at once."""
+
+TYPES_WITH_KNOWN_COLUMNS = {"INSERT", "UPDATE", "DELETE", "EXECUTE", "EXPLAIN"}
+"""Types of statements whose columns DuckDB knows before it runs them. There is no public way to ask."""
+
+KEPT: Final = {"INSERT", "UPDATE", "DELETE", "SELECT"}
+"""Types of statements whose rows a table can be made of."""
+
+_CONSTANTS: Final = re.compile(r"\s*select(?!\w)", re.I)
+_MORE: Final = re.compile(r"""(?<!\w)(?:from|union|values|except|intersect)(?!\w)|[\w"`]\s*\(|--|/\*""", re.I)
+_FROM: Final = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
+_NUMBERED: Final = re.compile(r"(.+)_\d+", re.S)
+_RELATION: Final = "made"
+
+Execute = Callable[[str], Any]
+
+
+class RowRunner(Struct, frozen=True):
+    """Runs statements of a connection. `reaches_files` says whether DuckDB can write the sink's file.
+
+    Methods raise duckdb.Error, Failure, and OSError of the sink.
+    """
+
+    connection: duckdb.DuckDBPyConnection
+    options: RunOptions
+    sink: CountingSink
+    reaches_files: Callable[[], bool]
+
+    def select(self, sql: str, parsed: Any) -> Outcome:
+        """Run a SELECT that can be a subquery; `parsed` is the same, perhaps as DuckDB parsed it."""
+        if _is_constant(sql) and (outcome := self._constants(parsed)) is not None:
+            return outcome
+        with _below_a_line():
+            columns, kinds = self._described(sql)
+            limit = self.options.row_limit
+            if limit == 0:
+                return Outcome(columns, instants(kinds))
+            estimate = _estimate(self.connection, sql) if limit is None else None
+            source = f"(\n{sql}\n)"
+            if outcome := self._filed(source, columns, kinds, estimate, self.connection.execute):
+                return outcome
+            writes = writers(kinds) if estimate is not None and estimate <= SMALL else None
+            if writes is None:
+                bound = f" LIMIT {limit + 1}" if limit is not None else ""
+                self.connection.execute(_rendering(source, kinds) + bound)
+                return self._text(columns, kinds, fetch_rows(self.connection), limit)
+        # For few rows, planning the SQL that renders them would take longer than the statement.
+        self.connection.execute(parsed)
+        return self._text(columns, kinds, fetch_rows(self.connection, writes))
+
+    def once(self, kind: str, sql: str, head: str) -> Outcome:
+        """Run a statement of type `kind` that cannot be a subquery; `head` is its message if it returns no rows.
+
+        After an error, the caller must roll it back.
+        """
+        has_known_columns = kind in TYPES_WITH_KNOWN_COLUMNS or (kind == "SELECT" and writes_inside(sql))
+        bound = self._bound(sql) if has_known_columns else None
+        if bound is not None and kind in KEPT and not brief(sql):
+            return self._from_table(kind, sql, *bound)
+        if bound is not None and kind in TYPES_WITH_KNOWN_COLUMNS and (writes := writers(bound[1])):
+            columns = self._columns(*bound)
+            self.connection.execute(sql)
+            return self._text(columns, bound[1], fetch_rows(self.connection, writes))
+        return self._from_relation(sql, head)
+
+    def _constants(self, parsed: Any) -> Outcome | None:
+        """Run a SELECT that may run twice; None if DuckDB has to render its row. Describing it takes twice as long."""
+        self.connection.execute(parsed)
+        described = self.connection.description or []
+        kinds = [item[1] for item in described]
+        writes = writers(kinds)
+        if not writes:
+            return None
+        columns = self._columns([str(item[0]) for item in described], kinds)
+        return self._text(columns, kinds, fetch_rows(self.connection, writes))
+
+    def _from_table(self, kind: str, sql: str, names: Sequence[str], kinds: Sequence[Any]) -> Outcome:
+        """Run a statement whose rows a table can have, and pass them on from there."""
+        columns = self._columns(names, kinds)
+        listed = ", ".join(_numbered(kinds))
+        table = f"returned_{secrets.token_hex(8)}"
+        if kind == "SELECT":
+            create = f"CREATE TEMP TABLE {table}({listed}) AS\n{sql}"
+        else:
+            create = f"CREATE TEMP TABLE {table} AS WITH {table}_rows({listed}) AS (\n{sql}\n) FROM {table}_rows"
+        with _below_a_line():
+            number = self.connection.execute(create).fetchall()[0][0]
+        source = f"temp.{table}"
+        outcome = self._filed(source, columns, kinds, number, self.connection.execute)
+        if outcome is None:
+            self.connection.execute(_rendering(source, kinds))
+            outcome = self._text(columns, kinds, fetch_rows(self.connection))
+        self.connection.execute(f"DROP TABLE {source}")
+        return outcome
+
+    def _from_relation(self, sql: str, head: str) -> Outcome:
+        """Run a statement, and pass on the rows that DuckDB holds in memory."""
+        relation = self.connection.query(sql)
+        if relation is None:
+            return Outcome(message=head)
+        kinds = list(relation.types)
+        check_columns(len(kinds), self.options)
+        # A statement that reads nothing returns at most as many rows as its text has values.
+        status = relation.columns == ["Success"] and str(kinds[0]) == "BOOLEAN"
+        few = brief(sql) and len(sql) < LARGE and not status
+        number = 0 if few else relation.aggregate("count(*)").fetchall()[0][0]
+        if status and not number:
+            return Outcome(message=head)
+        columns = self._columns(self._original_names(sql, relation.columns), kinds)
+
+        def execute(about: str) -> Any:
+            return relation.query(_RELATION, about)
+
+        outcome = self._filed(_RELATION, columns, kinds, number, execute)
+        return outcome or self._text(columns, kinds, _rows_of(execute(_rendering(_RELATION, kinds))))
+
+    def _described(self, sql: str) -> tuple[list[ColumnInfo], list[Any]]:
+        described = self.connection.execute(f"DESCRIBE\n{sql}").fetchall()
+        check_columns(len(described), self.options)
+        try:
+            kinds = [self.connection.type(item[1]) for item in described]
+        except duckdb.Error:
+            # Some types exist only as those of a value, such as the state of an aggregate: no text is their name.
+            kinds = list(self.connection.query(sql).types)
+        named = zip(described, kinds, strict=True)
+        return bounded((column(str(item[0]), kind, item[2] != "NO") for item, kind in named), self.options), kinds
+
+    def _columns(self, names: Sequence[str], kinds: Sequence[Any]) -> list[ColumnInfo]:
+        check_columns(len(kinds), self.options)
+        return bounded((column(name, kind, True) for name, kind in zip(names, kinds, strict=True)), self.options)
+
+    def _filed(
+        self, source: str, columns: list[ColumnInfo], kinds: Sequence[Any], number: int | None, execute: Execute
+    ) -> Outcome | None:
+        """Write the rows of a relation to a file, if they are many and there is one; `execute` runs SQL about it."""
+        if not is_large(number, kinds) or not self.reaches_files() or (path := self.sink.file()) is None:
+            return None
+        with self.sink.counted(path, self.connection.interrupt):
+            written = execute(copy_to(path, source, columns, kinds)).fetchall()[0][0]
+        return Outcome(columns, instants(kinds), written=written)
+
+    def _text(
+        self,
+        columns: list[ColumnInfo],
+        kinds: Sequence[Any],
+        pieces: Iterable[list[str]],
+        limit: int | None = None,
+    ) -> Outcome:
+        """Pass rows to the sink, at most `limit` of them."""
+        kept, more = 0, False
+        for texts in pieces:
+            if limit is not None and kept + len(texts) > limit:
+                texts, more = texts[: limit - kept], True
+            kept += len(texts)
+            self.sink.keep(texts)
+        if more:
+            return Outcome(columns, instants(kinds), f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT)
+        return Outcome(columns, instants(kinds))
+
+    def _bound(self, sql: str) -> tuple[list[str], list[Any]] | None:
+        """The names and types of the columns that a statement will return; None if DuckDB does not say."""
+        with contextlib.suppress(AttributeError, TypeError):
+            names, kinds, *_ = self.connection._bind(sql)
+            return list(names), list(kinds)
+        return None
+
+    def _original_names(self, sql: str, names: Sequence[str]) -> list[str]:
+        """The column names of the statement: a relation renames duplicates."""
+        known = {name.lower() for name in names}
+        if any(match and match[1].lower() in known for match in map(_NUMBERED.fullmatch, names)):
+            with contextlib.suppress(duckdb.Error):
+                bound = self._bound(sql)
+                if bound is not None and len(bound[0]) == len(names):
+                    return bound[0]
+        return list(names)
+
+
+def check_columns(number: int, options: RunOptions) -> None:
+    """Raises Failure (54011) if a result has too many columns."""
+    if number > options.columns:
+        raise Failure(
+            "54011", f"the result has {number} columns; the maximum is {options.columns} {limit_note('columns')}"
+        )
+
+
+def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnInfo]:
+    """The columns of a result. Raises Failure (54011) if their names and types are too long: each record stores them,
+    and each of its responses contains them.
+    """
+    kept, size = [], 0
+    for item in columns:
+        # As JSON, in which a character of a name may take six bytes.
+        size += len(msgspec.json.encode(item))
+        if size > options.columns_size:
+            cause = f"the names and types of the result's columns have more than {options.columns_size} bytes"
+            raise Failure("54011", f"{cause} {limit_note('columns_size')}")
+        kept.append(item)
+    return kept
+
+
+@contextlib.contextmanager
+def _below_a_line() -> Iterator[None]:
+    """Raise DuckDB's errors as Failure, with their lines in the statement that follows one line of ours."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise failure(error, lines_before=1) from error
+
+
+def _is_constant(sql: str) -> bool:
+    """Whether a SELECT is a row of constants and operators, which may run twice: as far as its words show, it reads
+    nothing and calls no function.
+    """
+    return _CONSTANTS.match(sql) is not None and _MORE.search(sql) is None
+
+
+def _numbered(kinds: Sequence[Any]) -> list[str]:
+    return [f"c{number}" for number in range(len(kinds))]
+
+
+def _rendering(source: str, kinds: Sequence[Any]) -> str:
+    """SQL for the rows of a relation as text."""
+    names = _numbered(kinds)
+    return f"SELECT {row(kinds, names)} FROM {source} t({', '.join(names)})"
+
+
+def _rows_of(relation: duckdb.DuckDBPyRelation) -> Iterator[list[str]]:
+    rows = relation.iter_rows(BATCH)
+    while some := list(islice(rows, BATCH)):
+        yield [finished(text) for (text,) in some]
+
+
+def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int | None:
+    """DuckDB's estimate of the number of rows of a SELECT, None if there is none."""
+    if not _FROM.search(sql):
+        return None
+    try:
+        plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
+    except duckdb.ParserException:
+        # SHOW and similar statements cannot be explained.
+        return None
+    return _root(plan[1]) if plan is not None else None
+
+
+def _root(plan: str) -> int:
+    """The estimate of a plan's root: its own, or that of its first child that has one, and at most its LIMIT."""
+    nodes = json.loads(plan)
+    most = sys.maxsize
+    while nodes:
+        info = nodes[0].get("extra_info", {})
+        if str(info.get("Limit", "")).isdecimal():
+            most = min(most, int(info["Limit"]))
+        elif estimate := int(info.get("Estimated Cardinality", 0)):
+            # DuckDB estimates 0 rows for a LIMIT and for what is done to its rows.
+            return min(most, estimate)
+        nodes = nodes[0].get("children", [])
+    return 0
+
+
+def kind_of(parsed: Any, sql: str) -> str:
+    """The type of a statement; its first words if the Python package has no name for the type."""
+    try:
+        return str(parsed.type.name)
+    except ValueError:
+        return " ".join(sql.split()[:3]).upper()
+
+
+def gives_rows(parsed: Any) -> bool:
+    """Whether a statement may return rows."""
+    try:
+        return "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
+    except duckdb.Error:
+        # A statement that the Python package has no name for: known only after it has run.
+        return True
