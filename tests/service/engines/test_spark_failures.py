@@ -120,8 +120,8 @@ SPARK = (
 def test_what_apache_spark_says_is_put_plainly(
     message: str, sql: str, state: str, plain: str, place: tuple[int, int] | None
 ) -> None:
-    from sqlshell.service.engines.spark import messages
+    from sqlshell.service.engines.spark import failures
 
-    assert messages.state(message) == state
-    assert messages.plain(message) == plain
-    assert messages.place(message, sql) == place
+    assert failures.state(message) == state
+    assert failures.plain(message) == plain
+    assert failures.place(message, sql) == place

@@ -30,7 +30,7 @@ TOKEN = "se:cret-0123"
     ],
 )
 def test_urls_follow_pysparks_rules(url: str, endpoint: str, secure: bool) -> None:
-    from sqlshell.service.engines.spark.channel import Address
+    from sqlshell.service.engines.spark.client import Address
 
     address = Address(url)
     assert (address.endpoint, address.secure) == (endpoint, secure)
@@ -47,7 +47,7 @@ def test_urls_follow_pysparks_rules(url: str, endpoint: str, secure: bool) -> No
     ],
 )
 def test_a_url_that_cannot_be_used_is_refused_without_its_token(url: str) -> None:
-    from sqlshell.service.engines.spark.channel import Address
+    from sqlshell.service.engines.spark.client import Address
 
     with pytest.raises(UsageError) as raised:
         Address(url)

@@ -1,6 +1,12 @@
 """Engines that speak Spark Connect: Apache Spark and Sail."""
 
 import os
+from typing import Final
+
+from sqlshell.service.engines.engine import Capabilities
+
+CAPABILITIES: Final = Capabilities(cancel=True, typed_results=True, reattaching=True)
+"""Without progress, which a server has once it reports some."""
 
 # gRPC reads its settings when it is imported, which any module here may be the first to do.
 # gRPC would write to stderr, also the causes of failed connections, which the errors contain.

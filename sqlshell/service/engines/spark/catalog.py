@@ -1,16 +1,23 @@
-"""Catalogs, namespaces, tables, views and functions of a server, by statements that Spark and Sail both know."""
+"""Catalogs, namespaces, tables, views and functions of a server, by statements that Spark and Sail both know.
+
+For the service in Engine.catalog()'s terms, and for people in Spark's: LIST ENGINE and DESCRIBE ENGINE.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 import grpc
 import grpc.aio
 
-from sqlshell.service.engines.engine import CatalogQuery, Listing, Relation, Rows
-from sqlshell.service.engines.spark import plans
+from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import CatalogQuery, Listing, ObjectQuery, Relation, Rows
+from sqlshell.service.engines.server.session import completed, not_supported
+from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.kept_session import KeptSession
+from sqlshell.service.engines.spark.types import columns_of
+from sqlshell.service.failure import Failure
 
 KINDS: Final = {
     "VARCHAR": "STRING",
@@ -19,6 +26,20 @@ KINDS: Final = {
     "TIMESTAMP_LTZ(6)": "TIMESTAMP",
 }
 """Spark's types by interface type, for rows of the service."""
+
+_TEXT, _BOOLEAN = "VARCHAR", "BOOLEAN"
+
+_UNSUPPORTED_QUERIES: Final[Mapping[str, str]] = {
+    "columns": "lists of the columns of all relations",
+    "foreign_keys": "foreign keys",
+    "indexes": "indexes",
+    "types": "user-defined types",
+    "roles": "roles",
+    "privileges": "privileges",
+    "connections": "connection properties",
+    "function": "function definitions",
+}
+"""The information that a server does not have or report, by the kind of ObjectQuery."""
 
 
 async def listed(kept: KeptSession, query: CatalogQuery) -> Rows:
@@ -34,7 +55,7 @@ async def listed(kept: KeptSession, query: CatalogQuery) -> Rows:
                 if not query.schema or schema.lower() == query.schema.lower():
                     rows += await _relations(kept, database, schema, query.name)
             return sorted(rows)
-    return await _functions(kept)
+    return await _user_functions(kept)
 
 
 async def has_function(kept: KeptSession, name: str) -> bool:
@@ -96,7 +117,7 @@ async def _relations(kept: KeptSession, database: str, schema: str, name: str) -
     return [(item, schema, "view" if item in seen else "table", database, "", "") for item in named]
 
 
-async def _functions(kept: KeptSession) -> Rows:
+async def _user_functions(kept: KeptSession) -> Rows:
     """Functions that users have defined. Servers do not report their parameters."""
     rows: Rows = []
     for row in await kept.rows(plans.statement("SHOW USER FUNCTIONS")):
@@ -115,3 +136,98 @@ async def _unless_unknown(kept: KeptSession, sql: str) -> list[dict[str, Any]]:
         if error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
             raise
         return []
+
+
+async def described(kept: KeptSession, query: ObjectQuery) -> Listing:
+    """The answer. Raises the same errors as KeptSession."""
+    match query.kind:
+        case "databases":
+            names = [row[0] for row in await listed(kept, CatalogQuery("databases"))]
+            rows = [[name, str(name == kept.database).lower()] for name in names]
+            return Listing([("Name", _TEXT), ("Current", _BOOLEAN)], rows)
+        case "schemas":
+            schemas = await listed(kept, CatalogQuery("schemas", kept.database))
+            return Listing([("Name", _TEXT)], [[schema] for schema, _ in schemas])
+        case "functions":
+            return await _functions(kept)
+        case "relations":
+            return await _all_relations(kept, query.schema)
+        case "relation":
+            return await _relation(kept, query)
+    raise not_supported("spark", _UNSUPPORTED_QUERIES[query.kind])
+
+
+async def _functions(kept: KeptSession) -> Listing:
+    """All functions by name: servers do not report their parameters."""
+    own = {row[0] for row in await listed(kept, CatalogQuery("functions"))}
+    rows = await kept.rows(plans.statement("SHOW FUNCTIONS"))
+    names = sorted({str(next(iter(row.values()))).rpartition(".")[2] for row in rows} | own)
+    columns = [("Name", _TEXT), ("Own", _BOOLEAN)]
+    return Listing(columns, [[name, str(name in own).lower()] for name in names])
+
+
+async def _all_relations(kept: KeptSession, schema: str) -> Listing:
+    rows = [
+        [database, place, name, kind, str(place == kept.schema).lower()]
+        for name, place, kind, database, _, _ in await listed(kept, CatalogQuery("relations", kept.database, schema))
+    ]
+    if not schema:
+        # A temporary view belongs to the session.
+        shown = await kept.rows(plans.statement("SHOW TABLES"))
+        views = sorted({str(row["tablename"]) for row in shown if row["istemporary"]})
+        rows += [[kept.database, "", name, "temporary view", "true"] for name in views]
+    titles = ("Database", "Schema", "Name", "Type")
+    return Listing([*((title, _TEXT) for title in titles), ("Visible", _BOOLEAN)], rows)
+
+
+async def _relation(kept: KeptSession, query: ObjectQuery) -> Listing:
+    relation = completed(query.names, kept.database, kept.schema)
+    name = plans.qualified(query.names)
+    if not await exists(kept, relation):
+        raise Failure(sqlstate.NO_RELATION, f"relation {name} does not exist")
+    if query.part == "columns":
+        columns = await _columns(kept, query.names)
+        return Listing([(title, _TEXT) for title in ("name", "type", "nullable", "comment")], columns)
+    kinds = await listed(kept, CatalogQuery("relations", *relation))
+    kind = kinds[0][2] if kinds else "temporary view"
+    if query.part == "sql":
+        columns = [] if kind != "table" else await _columns(kept, query.names)
+        return Listing(
+            [("Phase", "INTEGER"), ("Age", "BIGINT"), ("Sql", _TEXT)], [["1", "0", await _sql(kept, name, columns)]]
+        )
+    return Listing([("What", _TEXT), ("Name", _TEXT), ("Definition", _TEXT)], [[kind, name.replace("`", ""), ""]])
+
+
+async def _columns(kept: KeptSession, names: Sequence[str]) -> list[list[str]]:
+    """Name, type, nullability and comment of each column."""
+    rows: list[list[Any]] = []
+    for row in await kept.rows(plans.statement(f"DESCRIBE TABLE {plans.qualified(names)}")):
+        values = list(row.values())
+        if not values[0] or values[0].startswith("# "):
+            # What follows the columns begins with an empty row or a heading.
+            break
+        rows.append(values)
+    nullable = [item.nullable for item in columns_of(await kept.client.schema(plans.relation(*names), kept.id))]
+    return [
+        [str(name), str(kind), str(known).lower(), str(comment or "")]
+        for (name, kind, comment, *_), known in zip(rows, nullable, strict=False)
+    ]
+
+
+async def _sql(kept: KeptSession, name: str, columns: Sequence[Sequence[str]]) -> str:
+    """The statement that creates a relation: the server's, or for a table with these `columns` one that is made of
+    them, because Sail has none."""
+    try:
+        [row] = await kept.rows(plans.statement(f"SHOW CREATE TABLE {name}"))
+        return str(next(iter(row.values()))).rstrip().rstrip(";")
+    except grpc.aio.AioRpcError as error:
+        if failures.failure(error, kept.client.address.endpoint).sql_state != sqlstate.UNSUPPORTED:
+            raise
+    if not columns:
+        raise not_supported("spark", "view definitions")
+    lines = [
+        f"{plans.quoted(column)} {kind}{' NOT NULL' if nullable == 'false' else ''}"
+        f"{f' COMMENT {plans.literal(comment)}' if comment else ''}"
+        for column, kind, nullable, comment in columns
+    ]
+    return f"CREATE TABLE {name} (\n  " + ",\n  ".join(lines) + "\n)"

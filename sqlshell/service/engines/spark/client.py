@@ -1,19 +1,62 @@
-"""Requests to a Spark Connect server, for all sessions of an engine. Everything here runs in the engine's loop."""
+"""The connection to a Spark Connect server, and requests for all sessions of an engine.
+
+Everything but Address runs in the engine's loop.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import sys
 import uuid
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
 from typing import Any
+from urllib.parse import urlsplit
 
 import grpc
 import grpc.aio
 from msgspec import Struct
 
-from sqlshell.service.engines.spark.channel import Address, stub_of
-from sqlshell.service.engines.spark.library import proto
+from sqlshell.errors import UsageError
+
+
+@contextlib.contextmanager
+def _with_file() -> Iterator[None]:
+    """pyspark takes a main module without a file, as in python -c, for a run of its doctests, and ends the process."""
+    main = sys.modules["__main__"]
+    if hasattr(main, "__file__"):
+        yield
+        return
+    main.__file__ = ""
+    try:
+        yield
+    finally:
+        del main.__file__
+
+
+# The messages of the protocol, and pyspark's rules for URLs. Its own client is not used: its iterator lets the server
+# forget each response as it is read, so that no other process could take a statement up; and it sends a statement
+# again that the server does not know, though it may have taken effect.
+with _with_file():
+    from pyspark.errors import PySparkException
+    from pyspark.sql.connect import proto
+    from pyspark.sql.connect.client import DefaultChannelBuilder
+    from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
+
+__all__ = ["RECONNECTING", "Address", "ServerSession", "SparkClient", "proto"]
+
+EXAMPLE = "example: sc://host:15002, or sc://host:443/;token=…"
+
+CHANNEL = (
+    *DefaultChannelBuilder.GRPC_DEFAULT_OPTIONS,
+    ("grpc.keepalive_time_ms", 60_000),
+    ("grpc.keepalive_timeout_ms", 20_000),
+    ("grpc.initial_reconnect_backoff_ms", 100),
+    ("grpc.max_reconnect_backoff_ms", 500),
+)
+"""A server that no longer answers is noticed within the first two, also while it runs a long statement. One that was
+restarted is used again within the last; gRPC would wait for up to two minutes."""
 
 RECONNECTING = (0.1, 0.6)
 """Seconds before a request is repeated that did not reach the server: between its attempts to connect, gRPC fails all
@@ -21,6 +64,47 @@ requests."""
 
 PATIENCE = 30.0
 """Seconds for a request that only asks or sets something. Statements have no limit."""
+
+
+class Address:
+    """The parts of a URL sc://host:port/;token=…;use_ssl=true, by pyspark's rules. Its repr contains no token.
+
+    Raises UsageError.
+    """
+
+    def __init__(self, url: str) -> None:
+        try:
+            builder = DefaultChannelBuilder(_with_path(url))
+        except (PySparkException, ValueError):
+            # The message of the exception would repeat the URL, which may contain a token.
+            raise UsageError("the URL of the Spark Connect server is not valid", EXAMPLE) from None
+        self._builder = builder
+        self.endpoint = str(builder.endpoint)
+        self.user = builder.userId or os.getenv("SPARK_USER") or os.getenv("USER") or "sqlshell"
+        self.agent = f"{builder.getDefault(builder.PARAM_USER_AGENT, 'sqlshell')}"
+        self.metadata = tuple(builder.metadata())
+
+    def __repr__(self) -> str:
+        return f"Address({self.endpoint!r})"
+
+    @property
+    def secure(self) -> bool:
+        return bool(self._builder.secure)
+
+    def connect(self) -> grpc.aio.Channel:
+        """A channel, which connects when it is first used. Called in the event loop that uses it.
+
+        A token is only sent over TLS, or to this machine.
+        """
+        if not self.secure:
+            return grpc.aio.insecure_channel(self.endpoint, options=CHANNEL)
+        local = not self._builder.use_ssl and self._builder.host == "localhost"
+        credentials = grpc.local_channel_credentials() if local else grpc.ssl_channel_credentials()
+        if self._builder.token is not None:
+            credentials = grpc.composite_channel_credentials(
+                credentials, grpc.access_token_call_credentials(self._builder.token)
+            )
+        return grpc.aio.secure_channel(self.endpoint, credentials, options=CHANNEL)
 
 
 class ServerSession(Struct):
@@ -46,7 +130,7 @@ class SparkClient:
         """The methods of the server."""
         if self._stub is None:
             self._channel = self.address.connect()
-            self._stub = stub_of(self._channel)
+            self._stub = SparkConnectServiceStub(self._channel)
             self.start(self._watch(self._channel))
         return self._stub
 
@@ -153,3 +237,15 @@ class SparkClient:
             before, state = state, channel.get_state()
             if before is grpc.ChannelConnectivity.READY:
                 self.breaks += 1
+
+
+def _with_path(url: str) -> str:
+    """A URL with a slash before its parameters: without one, they would be taken for a part of the port."""
+    scheme, separator, rest = url.partition("://")
+    host, semicolon, parameters = rest.partition(";")
+    if semicolon and not host.endswith("/"):
+        host += "/"
+    address = f"{scheme.lower()}{separator}{host}{semicolon}{parameters}"
+    if urlsplit("http" + address[2:]).username:
+        raise ValueError("a user is given as ;user_id=")
+    return address

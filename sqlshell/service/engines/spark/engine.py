@@ -26,14 +26,11 @@ from sqlshell.service.engines.engine import (
 )
 from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
 from sqlshell.service.engines.server.loop import EngineLoop
-from sqlshell.service.engines.spark import catalog, objects, plans
-from sqlshell.service.engines.spark.channel import Address
-from sqlshell.service.engines.spark.client import SparkClient
-from sqlshell.service.engines.spark.explanation import explained
+from sqlshell.service.engines.spark import CAPABILITIES, catalog, plans
+from sqlshell.service.engines.spark.client import Address, SparkClient
 from sqlshell.service.engines.spark.kept_session import KeptSession, Place
 from sqlshell.service.engines.spark.rendering import Rendering
 from sqlshell.service.engines.spark.session import SparkSession
-from sqlshell.service.engines.spark.traits import CAPABILITIES
 from sqlshell.service.failure import Failure
 
 T = TypeVar("T")
@@ -74,7 +71,7 @@ class SparkEngine(ServerEngine):
 
     async def _begin(self) -> str:
         begun = self._own
-        async with explained(begun):
+        async with begun.explained():
             version = await self._client.version(begun.id)
             [row] = await begun.rows(
                 plans.statement("SELECT current_catalog() AS c, current_schema() AS s, version() AS v")
@@ -132,7 +129,7 @@ class SparkEngine(ServerEngine):
 
     def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
         kept = self._of(seen)
-        return self._asked(kept, objects.found(kept, query))
+        return self._asked(kept, catalog.described(kept, query))
 
     def has_function(self, name: str) -> bool:
         return self._asked(self._own, catalog.has_function(self._own, name))
@@ -161,7 +158,7 @@ class SparkEngine(ServerEngine):
 
     def _asked(self, kept: KeptSession, work: Coroutine[Any, Any, T]) -> T:
         async def answer() -> T:
-            async with explained(kept):
+            async with kept.explained():
                 return await work
 
         return self._loop.call(answer())

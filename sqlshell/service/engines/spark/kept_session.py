@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
-from contextlib import aclosing
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 
+import duckdb
 import grpc
 import grpc.aio
 import pyarrow as pa
+from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.failures import failure as failure_of_duckdb
 from sqlshell.service.engines.spark import failures, plans
-from sqlshell.service.engines.spark.client import ServerSession, SparkClient
-from sqlshell.service.engines.spark.operation import Operation
+from sqlshell.service.engines.spark.client import ServerSession, SparkClient, proto
+from sqlshell.service.engines.spark.operation import Ended, Operation
 from sqlshell.service.failure import Failure
 
 TIME_ZONE: Final = "spark.sql.session.timeZone"
@@ -60,6 +65,34 @@ class KeptSession:
         """A new operation of the server's session, or one by its ID."""
         return Operation(self.client, self.id, number or str(uuid.uuid4()))
 
+    @asynccontextmanager
+    async def explained(self, sql: str = "", running: Operation | None = None) -> AsyncIterator[None]:
+        """Translate errors to Failure, those of the statement `sql` that `running` runs. A session that the server has
+        lost is made again by the next request.
+        """
+        try:
+            yield
+        except (grpc.aio.AioRpcError, Ended, asyncio.CancelledError) as error:
+            if running is not None and running.left:
+                message = "the statement was terminated because its session ended"
+                raise Failure(sqlstate.SESSION_LOST, message) from error
+            if isinstance(error, asyncio.CancelledError):
+                raise
+            if running is not None and running.canceled:
+                raise canceled() from error
+            failure = failures.session_lost() if isinstance(error, Ended) else await self._failure(error, sql)
+            if failure.sql_state == failures.UNREACHABLE and running is not None and running.begun:
+                message = "the connection to the server was lost while the statement was running"
+                unknown = "it is unknown whether the statement took effect"
+                failure = Failure(sqlstate.SESSION_LOST, f"{message}; {unknown}")
+            if failure.sql_state == sqlstate.SESSION_LOST:
+                self.lose()
+            raise failure from error
+        except duckdb.Error as error:
+            raise failure_of_duckdb(error) from error
+        except pa.ArrowException as error:
+            raise Failure(sqlstate.INTERNAL, f"cannot read the rows that the server sent: {error}") from error
+
     async def prepare(self, timezone: str = "") -> None:
         """Give the server's session this context, where it may have another, and a time zone that differs from the one
         that was asked for last.
@@ -101,6 +134,19 @@ class KeptSession:
         self.database, self.schema = str(row["c"]), plans.unquoted(str(row["s"]))
         self.timezone = await self.client.setting(TIME_ZONE, self.id) or self.timezone
 
+    async def _failure(self, error: grpc.aio.AioRpcError, sql: str) -> Failure:
+        """The Failure for an error, with the server's full report of it, if it keeps one."""
+        details = failures.details_of(error)
+        if not details.is_whole:
+            with suppress(grpc.RpcError):
+                request = proto.FetchErrorDetailsRequest(error_id=details.error_id)
+                response: Any = await self.client.ask("FetchErrorDetails", request, self.id)
+                if response.HasField("root_error_idx") and response.root_error_idx < len(response.errors):
+                    root = response.errors[response.root_error_idx]
+                    state = root.spark_throwable.sql_state or details.sql_state
+                    details = replace(details, message=root.message or details.message, sql_state=state)
+        return failures.failure(error, self.client.address.endpoint, sql, details)
+
     async def _go_back(self) -> None:
         try:
             await self._go(self.database, self.schema)
@@ -125,8 +171,7 @@ class KeptSession:
         try:
             await self._rows(plan)
         except grpc.aio.AioRpcError as error:
-            failure = failures.failure(error, failures.details_of(error), "", self.client.address.endpoint)
-            if failure.sql_state.startswith(("42", "22")):
+            if failures.failure(error, self.client.address.endpoint).sql_state.startswith(("42", "22")):
                 raise Failure(state, otherwise) from error
             raise
 
@@ -147,3 +192,7 @@ class KeptSession:
                         names = [name.lower() for name in batch.schema.names]
                         rows += [dict(zip(names, row.values(), strict=True)) for row in batch.to_pylist() if row]
         return rows
+
+
+def canceled() -> Failure:
+    return Failure(sqlstate.CANCELED, "the statement was canceled")

@@ -5,14 +5,12 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncGenerator
-from contextlib import aclosing
 from typing import Any
 
 import grpc
 import grpc.aio
 
-from sqlshell.service.engines.spark.client import RECONNECTING, ServerSession, SparkClient
-from sqlshell.service.engines.spark.library import proto
+from sqlshell.service.engines.spark.client import RECONNECTING, ServerSession, SparkClient, proto
 
 KEPT_BYTES = 8 << 20
 """The server may forget responses after each of so many bytes. Until then it can send them again."""
@@ -57,28 +55,21 @@ class Operation:
         """Whether the server has responded to it."""
         return bool(self._last)
 
-    async def run(self, plan: Any) -> AsyncGenerator[Any]:
-        """Start it, and yield the responses except those of progress. Nothing is read ahead of the caller.
+    def run(self, plan: Any) -> AsyncGenerator[Any]:
+        """Start it; the responses except those of progress. Nothing is read ahead of the caller.
 
-        Raises grpc.aio.AioRpcError, and Ended.
+        The generator raises grpc.aio.AioRpcError, and Ended.
         """
         request = self._client.fill(proto.ExecutePlanRequest(operation_id=self.id), self._session)
         request.plan.CopyFrom(plan)
         request.request_options.add().reattach_options.reattachable = True
         self._call = self._client.stub.ExecutePlan(request, metadata=self._client.metadata)
-        async with aclosing(self._responses()) as responses:
-            async for response in responses:
-                yield response
+        return self._responses()
 
-    async def continued(self) -> AsyncGenerator[Any]:
-        """The responses of an operation that is running, from the first one that was not released.
-
-        Raises the same errors as run().
-        """
+    def continued(self) -> AsyncGenerator[Any]:
+        """The responses of an operation that is running, from the first one that was not released, as of run()."""
         self._call = self._continue()
-        async with aclosing(self._responses()) as responses:
-            async for response in responses:
-                yield response
+        return self._responses()
 
     async def interrupt(self) -> None:
         """Interrupt the operation on the server. Raises grpc.aio.AioRpcError."""

@@ -1,22 +1,34 @@
-"""Requests in the form of plans, and names in Spark's SQL."""
+"""Requests in the form of plans, names in Spark's SQL, and the answers to statements without rows."""
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.statement_traits import first_word
-from sqlshell.service.engines.spark.library import proto
+from sqlshell.service.engines.spark.client import proto
 from sqlshell.service.failure import Failure
+from sqlshell.sql.keywords import CREATE_FILLERS
 
 _ONE = re.compile(r"`((?:[^`]|``)*)`")
-
 
 QUERIES: Final = frozenset({"select", "values", "table", "from"})
 """First words of statements that only return rows."""
 
 MOST: Final = (1 << 31) - 1
+
+
+OBJECT_VERBS: Final = frozenset({"create", "drop", "alter"})
+"""First words that are reported together with the kind of object."""
+
+ANSWERED: Final = OBJECT_VERBS | {"insert", "delete", "update", "merge", "truncate", "use", "set", "copy", "replace"}
+"""First words of statements whose only row may be an answer."""
+
+FORMS: Final = frozenset({("value", "BOOLEAN"), ("count", "DECIMAL(20,0)"), ("count", "BIGINT")})
+"""Names and types of Sail's answers: done, and the number of rows."""
 
 
 def statement(sql: str, rows: int = MOST) -> Any:
@@ -52,7 +64,7 @@ def catalog(**call: dict[str, str]) -> Any:
 def relation(*names: str) -> Any:
     """A plan of the rows of a table or view."""
     plan = proto.Plan()
-    plan.root.read.named_table.unparsed_identifier = ".".join(map(quoted, names))
+    plan.root.read.named_table.unparsed_identifier = qualified(names)
     return plan
 
 
@@ -60,9 +72,14 @@ def quoted(name: str) -> str:
     return "`" + name.replace("`", "``") + "`"
 
 
+def qualified(names: Sequence[str]) -> str:
+    """A name with those of what contains it, in SQL."""
+    return ".".join(map(quoted, names))
+
+
 def namespace(schema: str) -> str:
     """A schema's name in SQL. One with dots is a namespace inside others."""
-    return ".".join(map(quoted, schema.split(".")))
+    return qualified(schema.split("."))
 
 
 def unquoted(name: str) -> str:
@@ -74,3 +91,17 @@ def unquoted(name: str) -> str:
 def literal(text: str) -> str:
     """A string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
+
+
+def is_answer(sql: str, columns: Sequence[ColumnInfo]) -> bool:
+    """Whether a result of one row only confirms that a statement was executed."""
+    return len(columns) == 1 and (columns[0].name, columns[0].type) in FORMS and first_word(sql) in ANSWERED
+
+
+def answer(sql: str, value: object = None) -> str:
+    """The message for a statement that returned no rows, such as CREATE TABLE or INSERT 2."""
+    first = first_word(sql)
+    words = sql[sql.lower().index(first) :].split(None, 6)[1:] if first else []
+    named = [word for word in words if word.upper() not in CREATE_FILLERS][:1] if first in OBJECT_VERBS else []
+    number = f" {value}" if isinstance(value, int) and not isinstance(value, bool) and not named else ""
+    return " ".join([first, *named]).upper().rstrip(";") + number

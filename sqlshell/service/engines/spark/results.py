@@ -17,16 +17,13 @@ from sqlshell.service.engines.duckdb.results.render import instants
 from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
 from sqlshell.service.engines.server.result_file import ResultFile
-from sqlshell.service.engines.spark import answers
+from sqlshell.service.engines.spark import plans
 from sqlshell.service.engines.spark.rendering import FEW, Rendering
 from sqlshell.service.engines.spark.types import columns_of
+from sqlshell.service.failure import Failure
 
 SMALL_BYTES: Final = 1 << 20
 """Results of more than these bytes of Arrow, or of LARGE rows, are written to a file, if the sink has one."""
-
-
-class MissingFirstResponse(Exception):
-    """The responses do not begin with the first one."""
 
 
 class Receiver:
@@ -50,8 +47,8 @@ class Receiver:
     async def outcome(self, responses: AsyncIterator[Any]) -> Outcome:
         """The outcome of an operation, after its rows.
 
-        Raises Failure for a result that is too wide, MissingFirstResponse, the errors of `responses`, duckdb.Error and
-        OSError.
+        Raises Failure for a result that is too wide or does not begin with the first response, the errors of
+        `responses`, duckdb.Error and OSError.
         """
         known = False
         try:
@@ -63,7 +60,8 @@ class Receiver:
                     self._columns = bounded(columns_of(response.schema), self._options)
                 if response.WhichOneof("response_type") == "arrow_batch":
                     if not known:
-                        raise MissingFirstResponse
+                        message = "the server no longer has the first rows of the result; run the statement again"
+                        raise Failure(sqlstate.SESSION_LOST, message)
                     for batch in pa.ipc.open_stream(response.arrow_batch.data):
                         self._hold(batch)
                     if self._more:
@@ -133,9 +131,9 @@ class Receiver:
     def _answer(self) -> str | None:
         """The server's response to a statement that returns no rows; None for a result."""
         if not self._columns:
-            return answers.message(self._sql)
-        if self._rows == 1 and answers.is_answer(self._sql, self._columns):
-            return answers.message(self._sql, self._held[0].column(0)[0].as_py())
+            return plans.answer(self._sql)
+        if self._rows == 1 and plans.is_answer(self._sql, self._columns):
+            return plans.answer(self._sql, self._held[0].column(0)[0].as_py())
         return None
 
     def _note_kinds(self) -> None:

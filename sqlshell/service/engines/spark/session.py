@@ -19,8 +19,7 @@ from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.engines.spark import plans
 from sqlshell.service.engines.spark.client import SparkClient
-from sqlshell.service.engines.spark.explanation import canceled, explained
-from sqlshell.service.engines.spark.kept_session import KeptSession, Place
+from sqlshell.service.engines.spark.kept_session import KeptSession, Place, canceled
 from sqlshell.service.engines.spark.operation import Operation
 from sqlshell.service.engines.spark.rendering import Rendering
 from sqlshell.service.engines.spark.results import Receiver
@@ -78,7 +77,7 @@ class SparkSession(ServerSession):
         self.kept.adopt(session)
         running = self._running = self.kept.operation(number)
         try:
-            async with explained(self.kept, running=running):
+            async with self.kept.explained(running=running):
                 return await self._received(running, running.continued(), "", options, sink)
         finally:
             self._running = None
@@ -87,7 +86,7 @@ class SparkSession(ServerSession):
     async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
         running = self._running = self.kept.operation()
         try:
-            async with explained(self.kept, sql, running):
+            async with self.kept.explained(sql, running):
                 await self.kept.prepare(options.timezone)
                 if running.canceled:
                     raise canceled()
@@ -108,7 +107,7 @@ class SparkSession(ServerSession):
             self._running = None
             self._follow()
         if first_word(sql) in CHANGES_CONTEXT:
-            async with explained(self.kept):
+            async with self.kept.explained():
                 await self.kept.look()
             self._follow()
         return outcome
@@ -125,7 +124,7 @@ class SparkSession(ServerSession):
 
     async def _use(self, database: str, schema: str) -> None:
         try:
-            async with explained(self.kept):
+            async with self.kept.explained():
                 await self.kept.use(database, schema)
         finally:
             self._follow()
@@ -139,7 +138,7 @@ class SparkSession(ServerSession):
         while True:
             names = tried.pop(0)
             try:
-                async with explained(self.kept):
+                async with self.kept.explained():
                     await self.kept.prepare()
                     return columns_of(await self.kept.client.schema(plans.relation(*names), self.kept.id))
             except Failure as failure:
