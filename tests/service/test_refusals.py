@@ -280,28 +280,33 @@ def test_a_record_may_be_as_deep_and_as_long_as_it_is_said(client: Client) -> No
 
 
 @pytest.mark.parametrize(
-    ("uris", "message"),
+    "uris",
     [
-        ("", "the host of the URL is not valid"),
-        ("http://[", "the URL is not valid"),
-        ("ftp://h", "expected a URL such as https://registry.example.com:8081"),
-        ("http://u:p@h", "the URL must not contain a user or password"),
-        ("http://u@h", "the URL must not contain a user or password"),
-        ("http://h?", "the URL must not contain a query or fragment"),
-        ("http://h?x", "the URL must not contain a query or fragment"),
-        ("http://h#x", "the URL must not contain a query or fragment"),
-        ("http://h%41", "the host of the URL is not valid"),
-        ("http://h\u200b", "the URL contains control characters"),
-        ("http://h:0", "the port or the path of the URL is not valid"),
-        ("http://h:99999", "the URL is not valid"),
-        ("http://h/a b", "the port or the path of the URL is not valid"),
-        (f"http://h/{'x' * 1000}", "the port or the path of the URL is not valid"),
-        (",".join("abcdefghi"), "'uris' has 9 URLs; the maximum is 8"),
+        "",
+        "http://[",
+        "ftp://h",
+        "http://u:p@h",
+        "http://u@h",
+        "http://h?",
+        "http://h?x",
+        "http://h#x",
+        "http://h%41",
+        "http://h\u200b",
+        "http://h:0",
+        "http://h:99999",
+        "http://h/a b",
+        pytest.param(f"http://h/{'x' * 1000}", id="long"),
     ],
 )
-def test_of_urls(client: Client, uris: str, message: str) -> None:
+def test_a_url_that_is_none(client: Client, uris: str) -> None:
     answer = client.run(f"create schema_registry r with ('uris' = '{uris}')")
-    assert (answer["sqlState"], message in answer["message"]) == ("22023", True), answer
+    expected = "expected URLs such as https://registry.example.com:8081, without user, password, query and fragment"
+    assert (answer["sqlState"], answer["message"]) == ("22023", f"'uris': {expected}")
+
+
+def test_too_many_urls(client: Client) -> None:
+    answer = client.run(f"create schema_registry r with ('uris' = '{','.join('abcdefghi')}')")
+    assert (answer["sqlState"], answer["message"]) == ("22023", "'uris' has 9 URLs; the maximum is 8")
 
 
 def test_as_many_urls_as_are_allowed(client: Client) -> None:
