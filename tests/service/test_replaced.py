@@ -194,7 +194,7 @@ def test_a_statement_that_does_not_end_in_its_time_costs_its_process(
                 assert child is not None
                 child.send_signal(signal.SIGSTOP)
             await record.done.wait()
-            return record.state
+            return record.sql_state
 
         try:
             found = [await run("create compute_pool short with ('timeout' = '500ms')")]

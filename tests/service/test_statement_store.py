@@ -37,7 +37,7 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
     assert (store.loads(["t"])["t"].number, store.loads(["t"])["t"].size) == (3, 3 * len("select 1"))
     found = store.find(ended[0].statement_id)
     assert found is not None
-    assert (found is ended[0], found.sql, found.state) == (False, "select 0", sqlstate.DONE)
+    assert (found is ended[0], found.sql, found.sql_state) == (False, "select 0", sqlstate.DONE)
     assert store.find(ended[-1].statement_id) is ended[-1]
     large = [made(tmp_path, sql="x" * (RECENT_SIZE // 4)) for _ in range(6)]
     asyncio.run(store.admit(large))
@@ -125,7 +125,7 @@ def test_statements_go_on_while_the_disk_is_full(tmp_path: Path, storage: Storag
         store.finish((record, sqlstate.DONE, "done"))
         found = store.find(record.statement_id)
         assert found is not None
-        assert found.state == sqlstate.DONE
+        assert found.sql_state == sqlstate.DONE
     assert storage.read("SELECT count(*) FROM statements WHERE length(sql) > 100") == [(0,)]
     storage.read("PRAGMA max_page_count = 100000")
     store.finish((running, sqlstate.DONE, "done"))

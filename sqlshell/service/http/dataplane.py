@@ -130,7 +130,9 @@ async def stream(socket: WebSocket, statements: StatementService, plane: DataPla
     found = _find(statements, query_id)
     if record is None or found is None:
         state, message = (
-            (record.state, record.message) if record is not None else (sqlstate.NO_QUERY, "the query does not exist")
+            (record.sql_state, record.message)
+            if record is not None
+            else (sqlstate.NO_QUERY, "the query does not exist")
         )
         await _error(socket, message or "the query has finished", state)
         return

@@ -67,9 +67,9 @@ class Legacy:
                     await record.ready.wait()
         except TimeoutError:
             return message(f"statement {records[-1].statement_id} is still running", 408)
-        failed = next((record for record in records if sqlstate.failed(record.state)), None)
+        failed = next((record for record in records if sqlstate.failed(record.sql_state)), None)
         if failed is not None:
-            return message(f"{failed.state}: {failed.message}", 400)
+            return message(f"{failed.sql_state}: {failed.message}", 400)
         if any(record.feed is not None for record in records):
             return message(f"{sqlstate.UNSUPPORTED}: a SELECT on a stream requires the /v2 endpoints", 400)
         return StreamingResponse(self._elements(records, caller), media_type="application/json")

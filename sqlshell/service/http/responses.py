@@ -91,7 +91,7 @@ class Responses:
         Raises BadRequest.
         """
         outcome = record.outcome
-        if record.running or outcome is None or not outcome.columns or sqlstate.failed(record.state):
+        if record.running or outcome is None or not outcome.columns or sqlstate.failed(record.sql_state):
             return None
         if not by_plane and self._plane.sends_rows_of(record):
             return None
@@ -126,7 +126,7 @@ class Responses:
             body: bytes | Rows | None = None
             if not record.running:
                 head.elapsed = round(record.seconds, 6)
-                failed = failed or (record.state if sqlstate.failed(record.state) else "")
+                failed = failed or (record.sql_state if sqlstate.failed(record.sql_state) else "")
                 small = record.spool.layout.form == "record"
                 body = await self._result(head, record, 0, timezone, request, caller, rows=small, context=context)
             parts.append(body if isinstance(body, bytes) else _encoded(head))
@@ -155,7 +155,7 @@ class Responses:
         token, or a token could be renewed forever.
         """
         head = StatementResponse(
-            sql_state=record.state,
+            sql_state=record.sql_state,
             message=record.message or None,
             statement_id=record.statement_id,
             created_on=int(record.created),
@@ -191,7 +191,7 @@ class Responses:
         """
         echo = None if record.context == context else record.context
         outcome = record.outcome
-        if outcome is None or sqlstate.failed(record.state):
+        if outcome is None or sqlstate.failed(record.sql_state):
             head.metadata = _without_rows(echo)
             return None
         counts = record.spool.layout.counts
@@ -319,11 +319,11 @@ def combined_response(records: list[Statement]) -> Response:
     `statementID` is that of the first statement that failed, otherwise of the last one. A client that polls it learns
     when all statements have finished, and whether one failed.
     """
-    failed = next((record for record in records if sqlstate.failed(record.state)), None)
+    failed = next((record for record in records if sqlstate.failed(record.sql_state)), None)
     running = failed is None and any(record.running and record.feed is None for record in records)
     reported = failed or records[-1]
     head = StatementResponse(
-        sql_state=sqlstate.RUNNING if running else failed.state if failed else sqlstate.DONE,
+        sql_state=sqlstate.RUNNING if running else failed.sql_state if failed else sqlstate.DONE,
         message=failed.message if failed else None,
         statement_id=reported.statement_id,
         statement_ids=[record.statement_id for record in records],

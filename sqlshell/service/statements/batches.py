@@ -1,8 +1,4 @@
-"""Batches: statements that are submitted together and run one after another, with one response for all.
-
-Each is a statement like any other, with its own record. A batch saves, for each statement, a request, a turn of the
-session and a switch of threads.
-"""
+"""Statements that are submitted together and run one after another: those of a text, or a batch with one response."""
 
 from __future__ import annotations
 
@@ -14,6 +10,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.statements.runner import StartedFeed
 from sqlshell.service.statements.statement import Statement
 
 KEPT = 2_000
@@ -27,12 +24,15 @@ RESULTS = 4 << 20
 
 
 class EndedStatement(Struct, frozen=True):
-    """The outcome of a statement, reported by the thread that ran it; `committed` says whether others may see it."""
+    """The end of a statement, reported by the thread that ran it; `committed` says whether others may see its changes.
+
+    `result` is that of a statement with this sqlState, or the SELECT on a stream that it has started.
+    """
 
     record: Statement
-    state: str
+    sql_state: str
     message: str
-    outcome: Outcome | None
+    result: Outcome | StartedFeed | None
     context: ContextEcho
     committed: bool
 
@@ -40,34 +40,39 @@ class EndedStatement(Struct, frozen=True):
 class Batch(Struct, eq=False):
     """`records` are all statements until the batch has ended, and then those that were started.
 
-    `stops` says whether a failure ends the batch; `finished` is set when no more statements of it will run. `outcomes`
-    is the queue of outcomes from the thread, and `notified` says whether the event loop was woken for it. `size` is the
-    size of all results in bytes.
+    `stops` says whether a failure ends the batch; `finished` is set when no more statements of it will run. `combined`
+    is False for the statements of a text, each of which has a response of its own.
     """
 
     records: list[Statement]
     stops: bool
     finished: asyncio.Event = field(default_factory=asyncio.Event)
-    outcomes: deque[EndedStatement] = field(default_factory=deque)
+    combined: bool = True
+    at: int = 0
+    """How many statements have ended or were passed over."""
+    ended: deque[EndedStatement] = field(default_factory=deque)
+    """The ends from the thread that are not recorded yet."""
     notified: bool = False
+    """Whether the event loop was woken for them."""
     size: int = 0
-    state: str = sqlstate.DONE
-    """The sqlState of the latest statement that a thread ran; 03000 for a SELECT on a stream."""
+    """The size of all results in bytes."""
     text_size: int = 0
     """Characters of its statements."""
 
-    def ends_with(self, record: Statement, state: str) -> bool:
+    def ends_with(self, record: Statement, sql_state: str) -> bool:
         """Whether the batch ends after a statement with this sqlState.
 
         It does so after a failure if `stops` is set; after a canceled statement, one that failed because something was
-        not ready and should be sent again, or one whose session was lost; after a large result, because reading it may
-        fail; after a SELECT on a stream; and when the results are too large in total.
+        not ready and should be sent again, or one whose session was lost. If it is `combined`, also after a large
+        result, because reading it may fail; after a SELECT on a stream; and when the results are too large in total.
         """
-        if record.feed is not None:
-            return True
-        if sqlstate.failed(state):
-            return self.stops or state in {sqlstate.CANCELED, sqlstate.SESSION_LOST} or sqlstate.not_ready(state)
-        return record.spool.layout.form != "record" or self.size > RESULTS
+        if sqlstate.failed(sql_state):
+            return (
+                self.stops or sql_state in {sqlstate.CANCELED, sqlstate.SESSION_LOST} or sqlstate.not_ready(sql_state)
+            )
+        if not self.combined:
+            return False
+        return sql_state == sqlstate.RUNNING or record.spool.layout.form != "record" or self.size > RESULTS
 
 
 class Batches:

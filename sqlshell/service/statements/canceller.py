@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import threading
+import errno
 import time
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Connection
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.statements.statement import Statement, wait_for_response
+from sqlshell.service.statements.statement import STOPPED, State, Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.statements.undelivered_secrets import UndeliveredSecrets
-from sqlshell.service.storage.storage import StorageError
+from sqlshell.service.storage.storage import StorageError, Unavailable, Unreachable
 
 TERMINATE_SECONDS = 120.0
 """How long TERMINATE QUERY waits for the statement: an interrupt may take seconds to take effect."""
@@ -40,6 +39,9 @@ SECRETLESS = 2_000
 TOKEN_DROPPED = "the token of the statement, or its organization, was dropped"
 
 
+NOT_BEGUN = "not run: the process of the service stopped before the statement began"
+
+
 class _Reader(Struct, eq=False):
     """A reader of a SELECT on a stream."""
 
@@ -58,42 +60,9 @@ class Canceller:
         self._sessions = sessions
         self._store = store
         self._options = options
-        self._interrupting = threading.Lock()
         self.undelivered_secrets = UndeliveredSecrets()
         self._readers: set[_Reader] = set()
         self._ending: set[asyncio.Task[None]] = set()
-
-    def start_on(self, record: Statement, connection: Connection) -> None:
-        """Note that the record's statement runs on this connection from now on."""
-        with self._interrupting:
-            record.began = time.monotonic()
-            record.connection = connection
-
-    def assign(self, records: Sequence[Statement], connection: Connection) -> int:
-        """Assign statements to a connection that runs them one after another.
-
-        Returns their number: those before the first that was already canceled.
-        """
-        with self._interrupting:
-            for number, record in enumerate(records):
-                if record.ending or not record.running:
-                    return number
-                record.connection, record.number, record.began = connection, number, time.monotonic()
-                record.started = not number
-            return len(records)
-
-    def release(self, record: Statement, then: Statement | None = None) -> None:
-        """Note that the statement no longer runs, so that no interrupt hits the next one. `then` starts now."""
-        with self._interrupting:
-            record.connection, record.number = None, 0
-            if then is not None:
-                then.started, then.began = True, time.monotonic()
-
-    def unassign(self, records: Sequence[Statement]) -> None:
-        """Note that these records were assigned to a connection but did not start."""
-        with self._interrupting:
-            for record in records:
-                record.connection, record.number, record.started = None, 0, False
 
     @contextlib.contextmanager
     def reading(self, record: Statement, token_id: str) -> Iterator[asyncio.Event]:
@@ -104,12 +73,6 @@ class Canceller:
             yield reader.dropped
         finally:
             self._readers.discard(reader)
-
-    def mark_ending(self, record: Statement) -> bool:
-        """Note that a statement is being canceled; returns whether it already was."""
-        with self._interrupting:
-            known, record.ending = record.ending, True
-            return known
 
     async def end_dropped(self) -> None:
         """Cancel the statements and readers of dropped tokens and of dropped organizations."""
@@ -130,19 +93,32 @@ class Canceller:
         for record in self._store.running():
             if not is_gone(record):
                 continue
-            known = self.mark_ending(record)
+            canceled = record.cancel((sqlstate.CANCELED, TOKEN_DROPPED))
             if record.feed is not None:
                 await self.end_stream_query(record, sqlstate.CANCELED, TOKEN_DROPPED)
-            elif not record.started and record.connection is None:
+            elif not record.started:
                 self.finish(record, sqlstate.CANCELED, TOKEN_DROPPED)
-            elif not known:
-                task = asyncio.ensure_future(self.until_ended(record))
-                self._ending.add(task)
-                task.add_done_callback(self._ending.discard)
+            elif canceled:
+                self.end_soon(record)
         self._store.keep_only(organizations)
+
+    def end_soon(self, record: Statement) -> None:
+        """Interrupt a statement that is to be canceled, in a task, until it has ended."""
+        task = asyncio.ensure_future(self.until_ended(record))
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+
+    def end_overdue(self) -> None:
+        """Cancel the statements that have run past their deadlines."""
+        now = time.monotonic()
+        for record in self._store.running():
+            overdue = record.connection is not None and record.deadline < now
+            if overdue and record.cancel((sqlstate.TIMEOUT, record.timeout)):
+                self.end_soon(record)
 
     async def until_ended(self, target: Statement) -> None:
         """Interrupt until the statement has ended: an interrupt between two steps of a statement may be lost."""
+        target.cancel()
         began = time.monotonic()
         abandoned = False
         while target.running and time.monotonic() < began + TERMINATE_SECONDS:
@@ -153,7 +129,7 @@ class Canceller:
             if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
                 connection = target.connection
                 abandoned = connection is not None and connection.abandon()
-            self.interrupt(target)
+            target.interrupt()
             await wait_for_response(target, AGAIN_SECONDS)
 
     async def end_session(self, target: Session, *, when_idle: bool, besides: Statement | None = None) -> None:
@@ -176,24 +152,15 @@ class Canceller:
         if record is not None and record.running:
             await self.end_stream_query(record, failure.sql_state, failure.message)
 
-    def interrupt(self, *records: Statement) -> None:
-        """Interrupt these records. Under the lock, so that the next statement of a session is never hit."""
-        with self._interrupting:
-            for record in records:
-                if record.connection is not None:
-                    record.connection.interrupt(record.number)
-                if (helper := record.cancel_copy) is not None:
-                    helper()
-
     def finish(self, record: Statement, state: str, message: str, session: Session | None = None) -> None:
-        if not record.unfinished:
-            return
-        if session is not None:
+        """Finish a statement, in the context of its session if one is given, unless it has an end already."""
+        if record.unfinished and session is not None:
             record.context = session.echo()
         self.finish_all([(record, state, message)])
 
     def finish_all(self, endings: Sequence[tuple[Statement, str, str]]) -> None:
-        """Finish running records, each with a sqlState and a message."""
+        """Finish statements, each with a sqlState and a message, except those that have an end already."""
+        endings = [item for item in endings if item[0].move_to(State.after(item[1], item[2]))]
         self._store.finish(*((record, state, _without_secrets(record, message)) for record, state, message in endings))
         if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
             with contextlib.suppress(StorageError):
@@ -225,3 +192,29 @@ def _without_secrets(record: Statement, message: str) -> str:
         return NOT_RECORDED
 
     return without_values(message[:SECRETLESS], record.redacted.values)
+
+
+def when_stopped(record: Statement) -> tuple[str, str]:
+    """The sqlState and message of a statement that the end of the service ends."""
+    return (sqlstate.INTERNAL, STOPPED) if record.started else (sqlstate.CANCELED, NOT_BEGUN)
+
+
+def end_of(error: BaseException, record: Statement) -> tuple[str, str]:
+    """The sqlState and message for an error that ended a statement."""
+    if isinstance(error, ResultLost):
+        state, message = end_of(error.error, record)
+        effect = "took effect" if error.certain else "may have taken effect"
+        return state, f"the statement {effect}, but its result could not be stored: {message}"
+    if isinstance(error, Failure):
+        if record.cause is not None and error.sql_state == sqlstate.CANCELED:
+            return record.cause
+        return error.sql_state, error.message
+    if isinstance(error, OSError):
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        state = sqlstate.DISK_FULL if full else sqlstate.LIMIT
+        return state, f"cannot store the result: {error.strerror or error}"
+    if isinstance(error, Unreachable):
+        return sqlstate.REMOTE_UNAVAILABLE, str(error)
+    if isinstance(error, Unavailable):
+        return sqlstate.DISK_FULL, f"cannot write to the service's storage: {error}"
+    return sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}"

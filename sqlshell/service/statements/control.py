@@ -18,7 +18,7 @@ from sqlshell.service.rights import Rights
 from sqlshell.service.statements import queries
 from sqlshell.service.statements.canceller import QUERY_ENDED, TERMINATE_SECONDS, Canceller
 from sqlshell.service.statements.reading_thread import ReadingThread
-from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.statement import State, Statement
 from sqlshell.service.statements.store import StatementStore
 
 if TYPE_CHECKING:
@@ -61,12 +61,11 @@ class Control:
             await self._terminate_session(session, record, asked)
             return
         if isinstance(asked, Terminate):
-            record.started = True
+            record.start()
             record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
         elif isinstance(asked, DescribeQuery):
             target = await self.readable(session, asked.statement_id, "DESCRIBE QUERY")
-            if self._cluster is not None and target.running and target.process not in {"", self._cluster.id}:
-                target.started = bool(await self._cluster.run_async(self._cluster.have_slots, [target.statement_id]))
+            await self._look_elsewhere(target)
             record.outcome = queries.describe(target, asked.part, record.spool)
         elif asked.what == "sessions":
             owners = await catalog.run_async(lambda: catalog.owners(organization))
@@ -82,6 +81,12 @@ class Control:
             return
         record.spool.finish()
         self._canceller.finish(record, sqlstate.DONE, record.outcome.message)
+
+    async def _look_elsewhere(self, target: Statement) -> None:
+        """Note whether another process of the service runs a statement."""
+        if self._cluster is not None and target.running and target.process not in {"", self._cluster.id}:
+            running = await self._cluster.run_async(self._cluster.have_slots, [target.statement_id])
+            target.state = State.RUNNING if running else State.SUBMITTED
 
     async def readable(self, session: Session, statement_id: str, what: str) -> Statement:
         """A statement that the session may read. Raises Failure."""
@@ -113,18 +118,18 @@ class Control:
         if target.owner != session.caller.token_id:
             require(session, Rights.DATA, "TERMINATE QUERY of another token's statement")
         if target.running:
-            self._canceller.mark_ending(target)
+            target.cancel()
             if self._cluster is not None and target.process not in {"", self._cluster.id}:
                 target = await self._ended_elsewhere(self._cluster, target)
             elif target.feed is not None:
                 await self._canceller.end_stream_query(target, sqlstate.CANCELED, QUERY_ENDED)
-            elif not target.started and target.connection is None:
+            elif not target.started:
                 self._canceller.finish(target, sqlstate.CANCELED, CANCELED_BEFORE_START)
                 await self._store.settled(target)
             else:
                 await self._canceller.until_ended(target)
-        meaning = "is still running" if target.running else f"has state {target.state}"
-        return f"query {statement_id} {meaning} ({sqlstate.meaning(target.state)})"
+        meaning = "is still running" if target.running else f"has state {target.sql_state}"
+        return f"query {statement_id} {meaning} ({sqlstate.meaning(target.sql_state)})"
 
     async def _ended_elsewhere(self, cluster: Cluster, target: Statement) -> Statement:
         """Have another process cancel a statement; returns its record as it is then."""
@@ -143,7 +148,7 @@ class Control:
         owner = self._sessions.owner_of(asked.name, session, elsewhere)
         if owner != session.caller.token_id:
             require(session, Rights.OBJECTS, "TERMINATE SESSION of another token's session")
-        record.started = True
+        record.start()
         target = self._sessions.of(owner, asked.name)
         if target is not None:
             await self._canceller.end_session(target, when_idle=asked.when_idle, besides=record)

@@ -21,7 +21,7 @@ from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.statements.canceller import Canceller
 from sqlshell.service.statements.shared_store import SharedStatementStore
-from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.statement import State, Statement
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.storage.storage import StorageError, Unreachable
 
@@ -94,7 +94,7 @@ class Membership:
                     waits = True
                     line.append(record)
                     await self._cluster.run_async(self._cluster.wait_for_slot, *place, record.statement_id)
-                if record.ending:
+                if record.state is State.ENDING:
                     raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
                 await asyncio.sleep(random.uniform(*SLOT_SECONDS))
             if waits:
@@ -211,8 +211,8 @@ class Membership:
             catalog.dropped |= owners - known.keys()
 
     def _end(self, record: Statement) -> None:
-        self._statements.canceller.mark_ending(record)
-        self._start(self._statements.canceller.until_ended(record))
+        record.cancel()
+        self._statements.canceller.end_soon(record)
 
     def _end_session(self, token_id: str, name: str, *, when_idle: bool) -> None:
         """End a session as another process asked, unless that has begun already."""

@@ -40,7 +40,7 @@ def facts(record: Statement, owner: str, sql: str) -> Facts:
         "version": 1,
         "intended": record.status,
         "state": record.status,
-        "sql_state": record.state,
+        "sql_state": record.sql_state,
         "statement": sql,
         "owner": owner,
         "created": record.created,
@@ -89,7 +89,7 @@ def describe(record: Statement, part: str, sink: Sink) -> Outcome:
                 rows.append(("running", "", stamp(record.created)))
             return table(sink, ("state", "messages", "time"), rows)
         case "state":
-            return table(sink, ("id", "state", "sqlState"), [(record.statement_id, record.status, record.state)])
+            return table(sink, ("id", "state", "sqlState"), [(record.statement_id, record.status, record.sql_state)])
         case "metrics":
             ended = record.finished or record.created
             took = f"{ended - record.created:.3f}"
@@ -99,8 +99,8 @@ def describe(record: Statement, part: str, sink: Sink) -> Outcome:
     properties = {
         "id": record.statement_id,
         "state": record.status,
-        "error": record.message if sqlstate.failed(record.state) else "",
-        "sqlState": record.state,
+        "error": record.message if sqlstate.failed(record.sql_state) else "",
+        "sqlState": record.sql_state,
         "message": record.message,
         "query": record.head,
         "created": stamp(record.created),

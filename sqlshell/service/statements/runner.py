@@ -66,9 +66,6 @@ COPY_DATA = "stdin"
 
 MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
 DROPS = re.compile(r"\s*+drop\s", re.I)
-PLAIN = re.compile(
-    r"\s*+(?:select|insert|update|delete|values|with|from|create|drop|begin|commit|rollback)(?!\w)", re.I
-)
 SCHEMA = "schema"
 """Occurs in each statement that creates or drops a schema."""
 
@@ -221,35 +218,6 @@ class Executor:
         bounds = self._options.bounds
         sizes = self._options.partition_rows, PARTITION_BYTES, None, bounds.columns, bounds.columns_size
         return RunOptions(record.context.timezone or "UTC", *sizes)
-
-    @staticmethod
-    def better_explained(session: Session, sql: str, error: Exception) -> Exception:
-        """The error of a plain statement, or a better explanation of it."""
-        try:
-            if isinstance(error, Failure) and error.sql_state in NOT_FOUND:
-                check_named(session.organization, sql)
-            if isinstance(error, Failure):
-                functions.check_called(session.organization, sql, error)
-                return with_missing_database(session.organization, sql, error)
-        except Failure as reason:
-            return reason
-        return error
-
-    @staticmethod
-    def is_plain(session: Session, sql: str) -> bool:
-        """Whether a statement needs only the engine and does not affect the checks of the next statement."""
-        organization, low = session.organization, sql.lower()
-        return (
-            PLAIN.match(low) is not None
-            and not session.lacks_database
-            and not session.context_failures
-            and system.NAME not in low
-            and session.connection.database not in organization.store_names
-            and not any(name.lower() in low for name in organization.store_names)
-            and not organization.streams.known
-            and SCHEMA not in low
-            and not session.changes_schemas
-        )
 
     def _run_own(
         self,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import time
 from collections.abc import Callable, Coroutine, Sequence
 from functools import partial
@@ -38,19 +39,19 @@ from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.objects.result_rows import table
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
+from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidRequest, Refusal, ShuttingDown
 from sqlshell.service.results.results import IN_RECORD
 from sqlshell.service.statements.admission import AT_ONCE, Admission, SentText
-from sqlshell.service.statements.batch_runner import BatchRunner, state_and_message, when_stopped
-from sqlshell.service.statements.batches import Batch, Batches
-from sqlshell.service.statements.canceller import SESSION_ENDED, Canceller
+from sqlshell.service.statements.batches import Batch, Batches, EndedStatement
+from sqlshell.service.statements.canceller import NOT_BEGUN, SESSION_ENDED, Canceller, end_of, when_stopped
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.runner import Executor, StartedFeed
 from sqlshell.service.statements.splitting import split
-from sqlshell.service.statements.statement import Statement, wait_for_response
-from sqlshell.service.statements.store import STOPPED, StatementStore
+from sqlshell.service.statements.statement import STOPPED, Statement, wait_for_response
+from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.statements.undelivered_secrets import Secret
 from sqlshell.service.storage.storage import StorageError
 from sqlshell.sql.analysis.kinds import verb
@@ -66,6 +67,12 @@ if TYPE_CHECKING:
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 0.5
 SWEEP_SECONDS = 5.0
+REPORT_SECONDS = 0.05
+"""How long the ends of statements are collected before they are recorded together."""
+
+MOST_TOGETHER = 100
+"""The maximum number of statements that a thread runs before the event loop looks at the next ones."""
+
 POOL_TIME = "statement canceled: it ran longer than the timeout of its compute pool"
 
 REASON = 1000
@@ -80,8 +87,6 @@ TRANSACTION_LOST = (
     "the transaction was lost with its session, whose role, settings and temporary tables are gone too: none of its "
     "changes were committed, and the statement was not run; run ROLLBACK"
 )
-
-NOT_BEGUN = "not run: the process of the service stopped before the statement began"
 
 NOT_RUN = "not run: an earlier statement of the same submission failed"
 
@@ -117,7 +122,6 @@ class StatementService:
 
             self.peer_check = PeerCheck(cluster)
         self._membership: Membership | None = None
-        self._batch_runner = BatchRunner(self.canceller, self._executor, self._work, self._begun, self._start)
 
     def start(self) -> None:
         """Start the periodic work: timeouts, retention and idle sessions. A second call has no effect."""
@@ -181,7 +185,8 @@ class StatementService:
                 self._start(self._run_control(session, single_use, request, records[0], control))
             else:
                 self._sessions.hold(session)
-                self._start(self._run(session, request, records, attachments))
+                batch = Batch(records, stops=True, combined=False)
+                self._start(self._run(session, request, batch, attachments))
                 running = True
             return records
         finally:
@@ -210,7 +215,7 @@ class StatementService:
         batch = Batch(records, request.on_error != "continue", text_size=sum(map(len, texts)))
         self.batches.keep(batch)
         self._sessions.hold(session)
-        self._start(self._run_batch(session, request, batch))
+        self._start(self._run(session, request, batch, attachments))
         return batch
 
     async def find(self, statement_id: str, caller: Caller) -> Statement | None:
@@ -245,11 +250,12 @@ class StatementService:
             self._ticking.cancel()
         until = time.monotonic() + CLOSING_SECONDS
         for record in self.store.running():
-            record.ending = record.stopped = True
+            record.cancel(when_stopped(record))
             if record.feed is not None:
                 await self.canceller.end_stream_query(record, sqlstate.CANCELED, "the service was shut down")
         while any(record.connection for record in self.store.running()) and time.monotonic() < until:
-            self.canceller.interrupt(*(record for record in self.store.running() if record.connection))
+            for record in self.store.running():
+                record.interrupt()
             await asyncio.sleep(0.01)
         for task in list(self._tasks):
             task.cancel()
@@ -297,92 +303,51 @@ class StatementService:
             return asked if is_control(asked) else None
         return None
 
-    async def _run(
-        self, session: Session, request: StatementRequest, records: Sequence[Statement], attachments: Attachments
-    ) -> None:
+    async def _run(self, session: Session, request: StatementRequest, batch: Batch, attachments: Attachments) -> None:
+        """Run the statements of a submission one after another."""
+        adopted = stopped = False
         try:
             async with session.turn:
-                failed, adopted = "", False
-                for record in records:
-                    if (failed or session.ended) and record.unfinished:
-                        self.canceller.finish(
-                            record, sqlstate.CANCELED, failed or SESSION_ENDED, session if adopted else None
-                        )
+                while batch.at < len(batch.records) and not _is_over(session, batch):
+                    at, record = batch.at, batch.records[batch.at]
+                    if session.ended:
+                        self.canceller.finish(record, sqlstate.CANCELED, SESSION_ENDED, session if adopted else None)
                     elif record.unfinished:
                         adopted = adopted or await self._adopted(session, request, record)
                         if adopted:
-                            await self._guarded(record, session, self._one(session, request, record, attachments.files))
-                        await self.store.settled(record)
-                        if sqlstate.failed(record.state):
-                            # A client may poll only the last statement, so its message quotes the failure.
-                            failed = f"{NOT_RUN}: {record.state}: {record.message}"[:REASON]
-                await self._settle(session, records[0])
+                            await self._guarded(record, session, self._next(session, request, batch, attachments.files))
+                        else:
+                            batch.stops = True
+                    batch.at = max(batch.at, at + 1)
+                    await self.store.settled(batch.records[batch.at - 1])
+                await self._settle(session, batch.records[0])
         except asyncio.CancelledError:
-            for record in records:
-                self.canceller.finish(record, *when_stopped(record))
+            stopped = True
             raise
         finally:
             attachments.close()
-            self._sessions.release(session)
-
-    async def _run_batch(self, session: Session, request: StatementRequest, batch: Batch) -> None:
-        records, at = batch.records, 0
-        loop = asyncio.get_running_loop()
-        try:
-            async with session.turn:
-                if not await self._adopted(session, request, records[0]):
-                    return
-                while at < len(records):
-                    before = records[at - 1] if at else None
-                    if before and (session.failed_by_context(before.state) or batch.ends_with(before, before.state)):
-                        break
-                    record = records[at]
-                    if session.ended:
-                        self.canceller.finish(record, sqlstate.CANCELED, SESSION_ENDED)
-                        at += 1
-                        continue
-                    pool = None
-                    batches = session.organization.engine.capabilities.batches
-                    anew = session.lost or session.lost_transaction
-                    waits = record.unfinished and not record.ending and batches and not anew
-                    if waits and await self.thread.is_for_engine(record.reading, record.owner):
-                        pool = await session.organization.pool(session.compute_pool)
-                    if pool is not None and not pool.size.timeout:
-                        for item in records[at:] if record.organization != session.organization.id else ():
-                            if not await self.thread.is_for_engine(item.reading, item.owner):
-                                break
-                            self._settle_in(item, session, None)
-                        workers = session.organization.workers
-                        record.pools = pool, workers.places
-                        name = record.statement_id
-                        async with pool.admit(record.owner, name), workers.places.admit(record.owner, name):
-                            pools = pool, workers.places
-                            at = await workers.statement(
-                                self._batch_runner.run, loop, session, request, batch, at, pools
-                            )
-                        self._batch_runner.take(batch, session)
-                    else:
-                        if record.unfinished:
-                            await self._guarded(record, session, self._one(session, request, record, ()))
-                        await self.store.settled(record)
-                        batch.size += record.spool.size
-                        at += 1
-                await self._settle(session, records[0])
-        except Failure as failure:
-            # The queue of the pool is full.
-            self.canceller.finish(records[at], failure.sql_state, failure.message, session)
-        finally:
-            self._batch_runner.take(batch, session)
-            while at < len(records) and (records[at].started or not records[at].unfinished):
-                self.canceller.finish(records[at], *when_stopped(records[at]), session)
-                at += 1
-            unused = records[at:]
-            del records[at:]
+            self._take(batch, session)
             try:
-                await self._drop(unused)
+                await self._end_rest(batch, session if adopted else None, stopped=stopped)
             finally:
                 batch.finished.set()
                 self._sessions.release(session)
+
+    async def _end_rest(self, batch: Batch, session: Session | None, *, stopped: bool) -> None:
+        """End the statements of a submission that were not run; those of a batch are removed."""
+        rest = batch.records[batch.at :]
+        while rest and ((stopped and (not batch.combined or rest[0].started)) or not rest[0].unfinished):
+            self.canceller.finish(rest[0], *when_stopped(rest[0]), session)
+            del rest[0]
+        if batch.combined:
+            del batch.records[len(batch.records) - len(rest) :]
+            await self._drop(rest)
+        elif rest:
+            # A client may poll only the last statement, so its message quotes the failure.
+            failed = batch.records[batch.at - 1]
+            message = f"{NOT_RUN}: {failed.sql_state}: {failed.message}"[:REASON]
+            for record in rest:
+                self.canceller.finish(record, sqlstate.CANCELED, message, session)
 
     async def _drop(self, records: Sequence[Statement]) -> None:
         """Remove records that did not run."""
@@ -432,7 +397,7 @@ class StatementService:
             self.canceller.finish(record, *when_stopped(record), session)
             raise
         except Exception as error:
-            state, message = state_and_message(error, record)
+            state, message = end_of(error, record)
             if session is not None:
                 await self._note_transaction(session)
             self.canceller.finish(record, state, message, session)
@@ -447,9 +412,11 @@ class StatementService:
                 await self.cluster.run_async(self.cluster.note_transaction, *noted)
                 session.noted_transaction = is_open
 
-    async def _one(
-        self, session: Session, request: StatementRequest, record: Statement, files: Sequence[Attachment]
+    async def _next(
+        self, session: Session, request: StatementRequest, batch: Batch, files: Sequence[Attachment]
     ) -> None:
+        """Run the next statement of a submission, and those after it that the engine can run in the same slot."""
+        record, submitted = batch.records[batch.at], batch.records[batch.at].organization
         asked = await self.thread.parse(record.reading, record.owner)
         if is_control(asked):
             record.context = session.echo()
@@ -457,21 +424,14 @@ class StatementService:
             return
         record.spool.may_stay_local = isinstance(asked, List)
         self._settle_in(record, session, asked)
-        if session.lost_transaction:
-            session.lost_transaction = False
-            if verb(record.sql) not in {"ROLLBACK", "ABORT"}:
-                session.lost = False
-                raise Failure("40000", TRANSACTION_LOST)
-        elif session.lost:
-            session.lost = False
-            raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
+        _check_lost(session, record)
         if isinstance(asked, Restart):
             await self._restart(session, record, asked)
             return
+        workers, is_server = session.organization.workers, session.organization.engine.is_server
+        records = [record] if asked is not None or is_server else await self._together(session, batch)
         async with contextlib.AsyncExitStack() as stack:
-            watch: asyncio.TimerHandle | None = None
-            workers = session.organization.workers
-            thread = workers.run_other
+            thread, limit = workers.run_other, self._limit(None)
             if _takes_place(asked):
                 pool = await session.organization.pool(session.compute_pool)
                 record.pools = pool, workers.places
@@ -479,40 +439,103 @@ class StatementService:
                     await stack.enter_async_context(each.admit(record.owner, record.statement_id))
                 if self._membership is not None:
                     await stack.enter_async_context(self._membership.slot(session, pool, record))
-                thread = workers.statement
-                if pool.size.timeout:
-                    loop = asyncio.get_running_loop()
-                    watch = loop.call_later(pool.size.timeout, self._time_out, record, POOL_TIME)
+                thread, limit = workers.statement, self._limit(pool)
             if not record.unfinished:
                 return
-            if record.ending:
+            if not record.start(session.connection, *limit):
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
-            record.started = True
-            self.canceller.start_on(record, session.connection)
-            try:
-                if asked is None and session.organization.engine.is_server:
-                    outcome = await self._on_server(session, request, record, files)
-                else:
-                    outcome = await thread(self._work, session, asked, request, record, files)
-            finally:
-                if watch is not None:
-                    watch.cancel()
-        if isinstance(outcome, tuple):
-            self._begun(session, record, outcome)
-            return
-        if outcome.secret:
-            secret = Secret(outcome.secret_name, outcome.secret)
-            self.canceller.undelivered_secrets.keep(record.owner, record.statement_id, secret)
-            outcome = replace(outcome, secret="", secret_name="")
-        record.outcome = outcome
+            if asked is None and is_server:
+                outcome = await self._on_server(session, request, record, files)
+                batch.size += record.spool.size
+                batch.ended.append(_ended(session, record, outcome))
+            else:
+                run = partial(self._executor.run, session, asked, files=files, parameters=request.parameters)
+                await thread(self._work, asyncio.get_running_loop(), session, batch, records, run, limit)
+            for left in records:
+                if not left.started and left.organization != submitted:
+                    self.store.move(left, submitted)
         await self._note_transaction(session)
-        self.canceller.finish(record, outcome.sql_state, outcome.message, session)
+        self._take(batch, session)
         if isinstance(asked, Drop):
             await self.canceller.end_dropped()
         if isinstance(asked, Update) and asked.kind == "compute_pool":
             await session.organization.refresh_pools()
-        if not session.connection.in_transaction:
-            await session.organization.streams.changed()
+
+    async def _together(self, session: Session, batch: Batch) -> list[Statement]:
+        """The next statement of a submission, and those after it that the engine can run in the same slot."""
+        records = batch.records[batch.at : batch.at + MOST_TOGETHER]
+        for number, record in enumerate(records[1:], 1):
+            if not await self.thread.is_for_engine(record.reading, record.owner):
+                return records[:number]
+            self._settle_in(record, session, None)
+        return records
+
+    def _limit(self, pool: Pool | None) -> tuple[float, str]:
+        """How many seconds a statement may run, and the message if it runs longer."""
+        most = self._options.bounds.seconds or math.inf
+        if pool is not None and pool.size.timeout and pool.size.timeout < most:
+            return pool.size.timeout, POOL_TIME
+        return most, f"statement canceled: it ran longer than {most:g} seconds {limit_note('seconds')}"
+
+    def _work(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        session: Session,
+        batch: Batch,
+        records: Sequence[Statement],
+        run: Callable[[Statement], Outcome | StartedFeed],
+        limit: tuple[float, str],
+    ) -> None:
+        """Run statements in a thread, of which the first has started, until one ends the submission or another
+        statement waits for the slot.
+        """
+        for record in records:
+            if record is not records[0] and not record.start(session.connection, *limit):
+                return
+            result: Outcome | StartedFeed | Exception
+            filed: Sequence[tuple[int, int]] | None = None
+            try:
+                try:
+                    result = run(record)
+                    filed = result.filed if isinstance(result, Outcome) else None
+                finally:
+                    record.runs_on(None)
+                    record.spool.finish(filed)
+            except Exception as error:
+                result = error
+            ended = _ended(session, record, result)
+            batch.size += record.spool.size
+            batch.ended.append(ended)
+            batch.at += 1
+            over = session.failed_by_context(ended.sql_state) or batch.ends_with(record, ended.sql_state)
+            if over or session.ended or any(pool.waiting for pool in records[0].pools):
+                return
+            if not batch.notified and record is not records[-1]:
+                batch.notified = True
+                loop.call_soon_threadsafe(loop.call_later, REPORT_SECONDS, self._take, batch, session)
+
+    def _take(self, batch: Batch, session: Session) -> None:
+        """Record the ends that the thread of a submission has reported."""
+        batch.notified = False
+        ends, committed = [], False
+        while batch.ended:
+            item = batch.ended.popleft()
+            record, result = item.record, item.result
+            record.context = item.context
+            if isinstance(result, tuple):
+                self._begun(session, record, result)
+                continue
+            if result is not None and result.secret:
+                secret = Secret(result.secret_name, result.secret)
+                self.canceller.undelivered_secrets.keep(record.owner, record.statement_id, secret)
+                result = replace(result, secret="", secret_name="")
+            record.outcome = result
+            ends.append((record, item.sql_state, item.message))
+            committed = committed or item.committed
+        if ends:
+            self.canceller.finish_all(ends)
+        if committed:
+            self._start(session.organization.streams.changed())
 
     async def _restart(self, session: Session, record: Statement, asked: Restart) -> None:
         """Run a statement again as a new one of this caller, in a new session with the old context and current role.
@@ -548,7 +571,6 @@ class StatementService:
     def _begun(self, session: Session, record: Statement, begun: StartedFeed) -> None:
         """Register a SELECT on a stream that has started."""
         record.feed, start = begun
-        record.context = session.echo()
         session.organization.streams.begin(record.statement_id, record.feed, start)
         record.ready.set()
 
@@ -569,26 +591,7 @@ class StatementService:
     async def _settle(session: Session, first: Statement) -> None:
         """Keep the context of a request whose first statement did not fail because of it."""
         if session.before is not None:
-            await session.organization.workers.run_other(session.settle, first.state)
-
-    def _work(
-        self,
-        session: Session,
-        asked: DialectStatement | None,
-        request: StatementRequest,
-        record: Statement,
-        files: Sequence[Attachment],
-    ) -> Outcome | StartedFeed:
-        """Run the statement, in a thread. Raises Failure."""
-        filed: Sequence[tuple[int, int]] | None = None
-        try:
-            result = self._executor.run(session, asked, record, files, request.parameters)
-            if isinstance(result, Outcome):
-                filed = result.filed
-            return result
-        finally:
-            self.canceller.release(record)
-            record.spool.finish(filed)
+            await session.organization.workers.run_other(session.settle, first.sql_state)
 
     async def _on_server(
         self, session: Session, request: StatementRequest, record: Statement, files: Sequence[Attachment]
@@ -599,8 +602,8 @@ class StatementService:
                 session, record, files, request.parameters, self._begun_on_server
             )
         finally:
-            self.canceller.release(record)
-        await _store(session.organization, record, outcome.filed)
+            record.runs_on(None)
+        await _finish_result(session.organization, record, outcome.filed)
         return outcome
 
     def _begun_on_server(self, record: Statement) -> Begun:
@@ -627,7 +630,7 @@ class StatementService:
 
     async def _reattach(self, engine: ReattachingEngine, record: Statement) -> None:
         """Wait for a statement that the engine went on with while no process of the service waited for it."""
-        record.started = True
+        record.start()
         place = record.organization or self.organizations.default()
         organization = await asyncio.to_thread(self.organizations.get, place)
         try:
@@ -636,17 +639,13 @@ class StatementService:
                     record.operation,
                     self._executor.options_of(record),
                     sink,
-                    partial(self.canceller.start_on, record),
+                    record.runs_on,
                 )
         finally:
-            self.canceller.release(record)
-        await _store(organization, record, outcome.filed)
+            record.runs_on(None)
+        await _finish_result(organization, record, outcome.filed)
         record.outcome = outcome
         self.canceller.finish(record, outcome.sql_state, outcome.message)
-
-    def _time_out(self, record: Statement, why: str) -> None:
-        record.timed_out = record.timed_out or why
-        self._start(self.canceller.until_ended(record))
 
     def _cancel(self, records: Sequence[Statement]) -> None:
         for record in records:
@@ -657,7 +656,7 @@ class StatementService:
         growth, finished, last = Growth(), 0, 0
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            self._end_long()
+            self.canceller.end_overdue()
             if time.monotonic() < sweep:
                 continue
             sweep = time.monotonic() + SWEEP_SECONDS
@@ -680,25 +679,46 @@ class StatementService:
             await asyncio.sleep(0)
         await self.canceller.sweep_feeds()
 
-    def _end_long(self) -> None:
-        """Cancel statements that run for longer than --max-seconds."""
-        most = self._options.bounds.seconds
-        if not most:
-            return
-        oldest = time.monotonic() - most
-        for record in self.store.running():
-            if record.connection is not None and record.began < oldest and not record.timed_out:
-                self._time_out(
-                    record, f"statement canceled: it ran longer than {most:g} seconds {limit_note('seconds')}"
-                )
 
-
-async def _store(organization: Organization, record: Statement, filed: Sequence[tuple[int, int]] | None) -> None:
+async def _finish_result(
+    organization: Organization, record: Statement, filed: Sequence[tuple[int, int]] | None
+) -> None:
     """Finish a result; a large one in a thread. Raises OSError."""
     if record.spool.small and record.spool.size <= IN_RECORD:
         record.spool.finish(filed)
     else:
         await organization.workers.run_other(record.spool.finish, filed)
+
+
+def _is_over(session: Session, batch: Batch) -> bool:
+    """Whether the latest statement of a submission ends it."""
+    if not batch.at:
+        return False
+    latest = batch.records[batch.at - 1]
+    return session.failed_by_context(latest.sql_state) or batch.ends_with(latest, latest.sql_state)
+
+
+def _ended(session: Session, record: Statement, result: Outcome | StartedFeed | Exception) -> EndedStatement:
+    """The end of a statement with this result."""
+    record.seconds = time.monotonic() - record.began
+    rest = session.echo(), not session.connection.in_transaction
+    if isinstance(result, Exception):
+        return EndedStatement(record, *end_of(result, record), None, *rest)
+    if isinstance(result, tuple):
+        return EndedStatement(record, sqlstate.RUNNING, "", result, *rest)
+    return EndedStatement(record, result.sql_state, result.message, result, *rest)
+
+
+def _check_lost(session: Session, record: Statement) -> None:
+    """Raises the Failure of the first statement in a session that replaces a lost one."""
+    if session.lost_transaction:
+        session.lost_transaction = False
+        if verb(record.sql) not in {"ROLLBACK", "ABORT"}:
+            session.lost = False
+            raise Failure("40000", TRANSACTION_LOST)
+    elif session.lost:
+        session.lost = False
+        raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
 
 
 def _split_semicolon(text: str) -> SentText:

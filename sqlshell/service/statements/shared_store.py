@@ -12,7 +12,7 @@ from typing import Any
 from sqlshell.interface import sqlstate
 from sqlshell.service.cluster.cluster import Cluster
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.statement import State, Statement
 from sqlshell.service.statements.store import (
     COLUMNS,
     DELETED,
@@ -75,14 +75,11 @@ class SharedStatementStore(StatementStore):
         return await self._shared.run_async(lambda: self._cluster.loads(keys))
 
     def finish(self, *endings: tuple[Statement, str, str]) -> None:
-        new = [item for item in endings if item[0].unfinished]
-        for record, _, _ in new:
-            record.finishing = True
-        self._unwritten += self._prepared(new)
+        self._unwritten += self._prepared(endings)
         self.write_again()
 
     async def settled(self, record: Statement) -> None:
-        if record.finishing:
+        if not record.unfinished:
             await record.done.wait()
 
     def write_again(self) -> None:
@@ -109,7 +106,7 @@ class SharedStatementStore(StatementStore):
         elsewhere = [self._restored(row) for row in rows]
         have_slots = self._cluster.have_slots([item.statement_id for item in elsewhere]) if elsewhere else ()
         for item in elsewhere:
-            item.started = item.statement_id in have_slots
+            item.state = State.RUNNING if item.statement_id in have_slots else State.SUBMITTED
         return sorted(elsewhere + super().latest(organization, number), key=lambda item: item.created, reverse=True)
 
     def _insert(self, rows: Sequence[Row]) -> None:
@@ -183,7 +180,7 @@ class SharedStatementStore(StatementStore):
             item.state, item.message = sqlstate.INTERNAL, TAKEN_OVER
             if isinstance(stored, Statement):
                 record.outcome, record.spool = stored.outcome, stored.spool
-                item.state, item.message = stored.state, stored.message
+                item.state, item.message = stored.sql_state, stored.message
         self._settle(endings)
 
     async def _write_best_effort(self, work: Callable[[], object]) -> None:

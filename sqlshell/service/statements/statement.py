@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import math
 import os
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from enum import Enum
 
 from msgspec import Struct, field
 
@@ -17,6 +20,8 @@ from sqlshell.service.engines.engine import Connection, Feed, Outcome
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.redaction import RedactedStatement
+
+STOPPED = "the service stopped while the statement was running; the statement may have taken effect"
 
 LISTED = 1000
 """Characters of a statement in LIST QUERIES."""
@@ -29,10 +34,44 @@ def _new_id() -> str:
     return f"{digits[:8]}-{digits[8:12]}-4{digits[13:16]}-{variant}{digits[17:20]}-{digits[20:]}"
 
 
-class Statement(Struct, eq=False, weakref=True):
-    """One statement. `state` is its sqlState: 03000 until it has finished.
+class State(Enum):
+    """The state of a statement."""
 
-    `feed` is set while a SELECT on a stream runs: its sender sees it as finished, but its state is 03000 until the
+    SUBMITTED = "submitted"
+    """It waits for its turn in its session, or for a slot of its pool."""
+    RUNNING = "running"
+    ENDING = "ending"
+    """It is canceled: its engine is interrupted until it ends."""
+    FINISHED = "finished"
+    FAILED = "failed"
+    CANCELED = "canceled"
+    UNKNOWN = "unknown"
+    """It ran when the service stopped, and may have taken effect."""
+
+    @classmethod
+    def after(cls, sql_state: str, message: str) -> State:
+        """The state of a statement that has ended with a sqlState and message."""
+        if sql_state == sqlstate.RUNNING:
+            return cls.SUBMITTED
+        if sql_state == sqlstate.CANCELED:
+            return cls.CANCELED
+        if sqlstate.failed(sql_state):
+            return cls.UNKNOWN if message == STOPPED else cls.FAILED
+        return cls.FINISHED
+
+
+_NEXT: Mapping[State, frozenset[State]] = {
+    State.SUBMITTED: frozenset(State) - {State.SUBMITTED},
+    State.RUNNING: frozenset(State) - {State.SUBMITTED, State.RUNNING},
+    State.ENDING: frozenset(State) - {State.SUBMITTED, State.RUNNING, State.ENDING},
+}
+"""The states that may follow each state; an end is final."""
+
+
+class Statement(Struct, eq=False, weakref=True):
+    """One statement. `state` is where it is; `sql_state` is what its clients see: 03000 until its end is recorded.
+
+    `feed` is set while a SELECT on a stream runs: its sender sees it as finished, but its sqlState is 03000 until the
     query ends. `organization` is where it ran, "" before that is known and for statements that belong to none.
     `timezone` is the request's, "" if it is no longer known; the context has the time zone in which the statement ran.
     `semicolon` is the one after the statement, with the blanks between them.
@@ -45,25 +84,26 @@ class Statement(Struct, eq=False, weakref=True):
     context: ContextEcho
     statement_id: str = field(default_factory=_new_id)
     created: float = field(default_factory=time.time)
-    state: str = sqlstate.RUNNING
+    sql_state: str = sqlstate.RUNNING
     message: str = ""
+    state: State = State.SUBMITTED
+    """Changed by move_to() only."""
+    cause: tuple[str, str] | None = None
+    """Why it is canceled, if not by a user: the sqlState and message that it ends with once the engine has stopped."""
+    deadline: float = math.inf
+    """When it is canceled because it runs for too long, by the monotonic clock."""
+    timeout: str = ""
+    """The message if it is."""
     outcome: Outcome | None = None
     connection: Connection | None = None
-    pools: tuple[Pool, ...] = ()
-    """The pools in which it waits for a slot, or has one."""
-    number: int = 0
-    """Its number among the statements that were passed to its connection together."""
+    """The connection that runs it now."""
     cancel_copy: Callable[[], None] | None = None
     """Cancels work for the statement outside of its connection; for any thread."""
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    """Held to change its state, and to interrupt it, so that no interrupt hits the next statement of its connection."""
+    pools: tuple[Pool, ...] = ()
+    """The pools in which it waits for a slot, or has one."""
     feed: Feed | None = None
-    ending: bool = False
-    timed_out: str = ""
-    """The message if the statement was canceled by a timeout, else ""."""
-    stopped: bool = False
-    """Whether it is canceled because the service stops."""
-    started: bool = False
-    finishing: bool = False
-    """Whether its end is being written: until then it is running for its clients, but not for the service."""
     process: str = ""
     """The process of the service that has it, if several share their records."""
     operation: str = ""
@@ -71,7 +111,7 @@ class Statement(Struct, eq=False, weakref=True):
     previous: str = ""
     """The ID of the statement before it in its submission, "" for the first: it begins when that one has ended."""
     began: float = 0.0
-    """When its engine started it, by the monotonic clock; 0 before that."""
+    """When it started, by the monotonic clock; 0 before that."""
     finished: float = 0.0
     seconds: float = 0.0
     """How long it ran; 0 if it never started, or is not known to have started."""
@@ -87,6 +127,51 @@ class Statement(Struct, eq=False, weakref=True):
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is a response: at the end, or when a SELECT on a stream has started."""
+
+    def move_to(self, state: State) -> bool:
+        """Enter a state; returns False if the present one allows it no more. For any thread."""
+        with self.lock:
+            return self._move_to(state)
+
+    def start(self, connection: Connection | None = None, seconds: float = math.inf, timeout: str = "") -> bool:
+        """Note that it runs from now on, for at most `seconds`; `timeout` is the message if it runs longer.
+
+        Returns False if it was canceled or has ended before. For any thread.
+        """
+        with self.lock:
+            if not self._move_to(State.RUNNING):
+                return False
+            self.began = time.monotonic()
+            self.deadline, self.timeout = self.began + seconds, timeout
+            self.connection = connection
+            return True
+
+    def runs_on(self, connection: Connection | None) -> None:
+        """Note which connection runs it; None if it is free for the next statement. For any thread."""
+        with self.lock:
+            self.connection = connection
+
+    def cancel(self, cause: tuple[str, str] | None = None) -> bool:
+        """Note that it is to be canceled, and why; returns False if that was known. interrupt() follows."""
+        with self.lock:
+            if not self._move_to(State.ENDING):
+                return False
+            self.cause = cause
+            return True
+
+    def interrupt(self) -> None:
+        """Interrupt what runs for it, if anything does."""
+        with self.lock:
+            if self.connection is not None:
+                self.connection.interrupt()
+            if (cancel_copy := self.cancel_copy) is not None:
+                cancel_copy()
+
+    def _move_to(self, state: State) -> bool:
+        if state not in _NEXT.get(self.state, ()):
+            return False
+        self.state = state
+        return True
 
     @property
     def reading(self) -> Reading:
@@ -121,7 +206,18 @@ class Statement(Struct, eq=False, weakref=True):
 
     @property
     def running(self) -> bool:
-        return self.state == sqlstate.RUNNING
+        """Whether its clients see it as running: until its end is recorded."""
+        return self.sql_state == sqlstate.RUNNING
+
+    @property
+    def unfinished(self) -> bool:
+        """Whether it has no end yet."""
+        return self.state in _NEXT
+
+    @property
+    def started(self) -> bool:
+        """Whether it has ever run."""
+        return self.state is State.RUNNING or self.began > 0
 
     def zone(self, asked: str) -> str:
         """The time zone in which to render instants if `asked` is requested ("" for none).
@@ -130,11 +226,6 @@ class Statement(Struct, eq=False, weakref=True):
         """
         ran_in = self.context.timezone or ""
         return ran_in if ran_in and asked in {"", self.timezone} else asked or "UTC"
-
-    @property
-    def unfinished(self) -> bool:
-        """Whether it has no end yet."""
-        return self.running and not self.finishing
 
     @property
     def waiting(self) -> str:
@@ -149,9 +240,8 @@ class Statement(Struct, eq=False, weakref=True):
         """Its state in LIST QUERIES."""
         if self.running:
             return "running" if self.started else "queued"
-        if self.state == sqlstate.CANCELED:
-            return "terminated"
-        return "failed" if sqlstate.failed(self.state) else "completed"
+        ends = {State.FINISHED: "completed", State.CANCELED: "terminated"}
+        return ends.get(State.after(self.sql_state, self.message), "failed")
 
 
 def bytes_of(text: str) -> int:

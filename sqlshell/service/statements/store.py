@@ -16,7 +16,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Layout, Spool
-from sqlshell.service.statements.statement import LISTED, Statement, bytes_of
+from sqlshell.service.statements.statement import LISTED, State, Statement, bytes_of
 from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
 
 RECENT = 1000
@@ -36,8 +36,6 @@ in characters and bytes.
 
 MESSAGE = 10_000
 """Characters that are stored of a message: a statement can cause an error of any length."""
-
-STOPPED = "the service stopped while the statement was running; the statement may have taken effect"
 
 
 class StatementLoad:
@@ -207,8 +205,8 @@ class StatementStore:
         for item in endings:
             record = item.record
             self._kept_of(record.organization).add(0, record.spool.size + item.size)
-            record.state, record.message, record.finished = item.state, item.message, item.finished
-            record.finishing = False
+            record.sql_state, record.message, record.finished = item.state, item.message, item.finished
+            record.state = State.after(item.state, item.message)
             if record.began and not record.seconds:
                 record.seconds = time.monotonic() - record.began
             record.done.set()
@@ -296,7 +294,7 @@ class StatementStore:
     def _begun(self, record: Statement) -> Row:
         """The values of INSERT for a record that is running."""
         context = msgspec.json.encode(record.context)
-        return (*_first(record), 0.0, record.state, "", context, None, None, 0, record.previous, self.process)
+        return (*_first(record), 0.0, record.sql_state, "", context, None, None, 0, record.previous, self.process)
 
     def _write_late(self) -> None:
         """Write the pending changes; if the disk is full, the latest ones stay pending."""
@@ -448,6 +446,7 @@ class StatementStore:
             kept = _decode_kept(outcome)
             spool.restore(kept.layout, body or b"", size)
             record.outcome = Outcome(kept.columns, tuple(kept.zoned))
+        record.state = State.after(state, message)
         if not record.running:
             record.done.set()
             record.ready.set()
