@@ -14,11 +14,11 @@ from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
 from sqlshell.service.engines.postgresql.catalog import type_names
 from sqlshell.service.engines.postgresql.connection import PgConnection
-from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.queries import catalog_sql
-from sqlshell.service.engines.postgresql.rows import RowReader, lines_of_copy
+from sqlshell.service.engines.postgresql.rows import CopiedLines, RowReader, lines_of_copy
 from sqlshell.service.engines.postgresql.statement_traits import called, locks_rows, message_of, returns_rows
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type, selected
+from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.failure import Failure
 
 _BEFORE: Final = "COPY (\n"
@@ -36,10 +36,10 @@ async def run_select(
     link: PgConnection,
     sql: str,
     options: RunOptions,
-    taker: Callable[[list[ColumnInfo]], CopiedRows],
+    new_writer: Callable[[CopiedLines], ResultWriter[bytes]],
     check_canceled: Callable[[], None],
 ) -> Outcome | None:
-    """Run a SELECT by COPY and pass its lines to what `taker` makes for its columns; None for one without columns."""
+    """Run a SELECT by COPY and pass its lines to what `new_writer` returns; None for one without columns."""
     kinds, columns = await _described(link, sql, options)
     if not columns:
         # A statement without columns may be a SELECT … INTO.
@@ -50,17 +50,17 @@ async def run_select(
     ends_early = limit is not None and not locks_rows(sql) and not await calls_with_effects(link, sql)
     before, after = _around(kinds, limit if ends_early else None)
     kept, more, filed = 0, False, None
-    taken = taker(columns)
+    writer = new_writer(CopiedLines(columns))
     blocks = link.copy_out(f"{before}{sql}{after}", len(before), sql)
-    async with contextlib.aclosing(taken), contextlib.aclosing(blocks):
+    async with contextlib.aclosing(writer), contextlib.aclosing(blocks):
         async for block in blocks:
             lines, rows = block, block.count(b"\n")
             if limit is not None and kept + rows > limit:
                 lines, rows, more = _first(block, limit - kept), limit - kept, True
             if rows:
-                await taken.add(lines, rows)
+                await writer.add(lines, rows, len(lines))
             kept += rows
-        filed = await taken.finish()
+        filed = await writer.finish()
     if more:
         return Outcome(columns, (), f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT, filed)
     return Outcome(columns, filed=filed)

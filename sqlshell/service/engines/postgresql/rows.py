@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.postgresql.types import reader
 from sqlshell.service.failure import Failure
 
@@ -49,6 +50,24 @@ def lines_of_copy(block: bytes) -> list[str]:
         # To replace a part of them would damage the data.
         raise Failure("22021", "the data of COPY … TO STDOUT are not UTF-8; omit the option ENCODING") from None
     return [_encode([line]).decode() for line in lines.removesuffix("\n").split("\n")]
+
+
+class CopiedLines:
+    """Makes rows of blocks of whole lines in COPY's text format."""
+
+    zoned: Sequence[int] = ()
+
+    def __init__(self, columns: Sequence[ColumnInfo]) -> None:
+        self.columns = columns
+
+    def texts(self, pieces: Sequence[bytes]) -> list[str]:
+        return rows_of_copy(b"".join(pieces))
+
+    def table(self, pieces: Sequence[bytes]) -> Any:
+        # It needs pyarrow, which small results do without.
+        from sqlshell.service.engines.postgresql.copied_table import table_of
+
+        return table_of(pieces, self.columns)
 
 
 class RowReader:

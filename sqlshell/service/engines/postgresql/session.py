@@ -31,7 +31,6 @@ from sqlshell.service.engines.engine import (
 )
 from sqlshell.service.engines.postgresql import catalog
 from sqlshell.service.engines.postgresql.connection import DESCRIBED, READ_ONLY, PgConnection, Server
-from sqlshell.service.engines.postgresql.copied_rows import CopiedRows
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
 from sqlshell.service.engines.postgresql.loading import copy_data
 from sqlshell.service.engines.postgresql.objects import found
@@ -48,6 +47,7 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     may_change_and_return,
 )
 from sqlshell.service.engines.server.loop import EngineLoop
+from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.engines.server.session import ServerSession, ignore
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.sql.identifiers import always_quoted, literal
@@ -261,8 +261,8 @@ class PostgresqlSession(ServerSession):
         if word == "copy" and options.data is not None:
             return await self._copied_in(link, sql, options.data)
         if can_be_copied(sql, word):
-            taker = partial(CopiedRows, sink, options, self._threads, self._reader)
-            outcome = await run_select(link, sql, options, taker, self._check_canceled)
+            new_writer = partial(ResultWriter, sink, options, self._threads, self._reader)
+            outcome = await run_select(link, sql, options, new_writer, self._check_canceled)
             if outcome is not None:
                 return outcome
         return await run_other(link, sql, options, sink)

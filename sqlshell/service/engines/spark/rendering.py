@@ -4,26 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 
-from sqlshell.service.engines.duckdb.results.parquet import WIDTH, partitions, row_width
+from sqlshell.service.engines.duckdb.results.parquet import WIDTH, row_width
 from sqlshell.service.engines.duckdb.results.render import finished, row, stored
 from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
 from sqlshell.service.engines.duckdb.results.texts import line, writers
-from sqlshell.service.engines.engine import RunOptions
-
-FEW = 1000
-"""Rows that Python renders, if it can: DuckDB takes longer to plan the SQL."""
+from sqlshell.service.engines.server.result_writer import FEW
 
 PARTS = ("value", "metadata")
 VARIANT = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
 
 
 class Rendering(SharedInstance):
-    """Renders batches in an instance of DuckDB of its own."""
+    """Renders batches in an instance of DuckDB of its own. Methods raise Failure."""
 
     def __init__(self) -> None:
         super().__init__({"temp_directory": "''", "preserve_insertion_order": "true"})
@@ -34,8 +30,9 @@ class Rendering(SharedInstance):
             return list(cursor.from_arrow(_numbered(pa.Table.from_batches([batch.slice(0, 0)]))).types)
 
     def rows(self, table: pa.Table, kinds: Sequence[Any]) -> list[str]:
-        """Each row as the text of a JSON array of strings and nulls. Raises duckdb.Error."""
+        """Each row as the text of a JSON array of strings and nulls."""
         table = _numbered(table)
+        # For few rows, DuckDB takes longer to plan the SQL.
         if table.num_rows <= FEW and (writes := writers(kinds)) is not None:
             return [*map(partial(line, writes=writes), zip(*(item.to_pylist() for item in table.columns), strict=True))]
         with self.cursor() as cursor:
@@ -44,7 +41,7 @@ class Rendering(SharedInstance):
 
     def to_file(self, table: pa.Table, kinds: Sequence[Any]) -> pa.Table:
         """The columns c0, c1, … as they are written to a file: values, or their strings where a file has no such type.
-        And WIDTH, if the rows have different sizes. Raises duckdb.Error.
+        And WIDTH, if the rows have different sizes.
         """
         table = _numbered(table)
         names = table.column_names
@@ -60,11 +57,6 @@ class Rendering(SharedInstance):
         for name in wanted:
             table = table.set_column(names.index(name), name, rendered[name])
         return table.append_column(WIDTH, rendered[WIDTH]) if varying else table
-
-    def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
-        """The rows and approximate bytes of each partition of a file. Raises duckdb.Error."""
-        with self.cursor() as cursor:
-            return partitions(cursor, path, rows, options)
 
 
 def _numbered(table: pa.Table) -> pa.Table:

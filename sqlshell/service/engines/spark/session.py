@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Executor
 from contextlib import aclosing, suppress
+from functools import partial
 from typing import Any, Final
 
 import grpc
@@ -12,10 +13,12 @@ import grpc.aio
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb.results.result_files import Reader
 from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.duckdb.statement_traits import first_word
 from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop
+from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.engines.spark import plans
 from sqlshell.service.engines.spark.client import SparkClient
@@ -46,12 +49,14 @@ class SparkSession(ServerSession):
         client: SparkClient,
         first: Place,
         rendering: Rendering,
+        reader: Reader,
         threads: Executor,
         progressed: Callable[[], None],
     ) -> None:
         super().__init__(loop, "spark", *first)
         self.kept = KeptSession(client, first)
         self._rendering = rendering
+        self._reader = reader
         self._threads = threads
         self._progressed = progressed
         self._running: Operation | None = None
@@ -115,7 +120,8 @@ class SparkSession(ServerSession):
     async def _received(
         self, running: Operation, responses: AsyncGenerator[Any], sql: str, options: RunOptions, sink: Sink
     ) -> Outcome:
-        receiver = Receiver(sql, options, sink, self._rendering, self._threads)
+        new_writer = partial(ResultWriter, sink, options, self._threads, self._reader)
+        receiver = Receiver(sql, options, self._rendering, new_writer)
         async with aclosing(responses):
             outcome = await receiver.outcome(responses)
         if running.progress is not None:

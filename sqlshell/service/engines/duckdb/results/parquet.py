@@ -12,7 +12,6 @@ import msgspec
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
 from sqlshell.interface.strings import NATIVE
 from sqlshell.service.engines.duckdb.results.render import PLAIN, instants, own, stored, type_id
-from sqlshell.service.engines.engine import RunOptions
 from sqlshell.sql.identifiers import literal
 
 LARGE = 50_000
@@ -109,29 +108,6 @@ def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
         rest = sums[-1:] if len(sums) % 2 else []
         sums = [f"({one} + {other})" for one, other in zip(sums[::2], sums[1::2], strict=False)] + rest
     return fixed, own("".join(sums))
-
-
-def partitions(
-    connection: duckdb.DuckDBPyConnection, path: Path, rows: int, options: RunOptions
-) -> list[tuple[int, int]]:
-    """Partitions of a file with a limited number of rows and, except for single rows, of bytes. Raises duckdb.Error."""
-    most, limit = options.partition_rows, options.partition_bytes
-    names, kinds = file_columns(connection, path)
-    if WIDTH not in names:
-        width, _ = row_width(kinds, names)
-        most = max(1, min(most, limit // width))
-        return [(count, count * width) for count in (min(most, rows - start) for start in range(0, rows, most))]
-    source = f"(SELECT {WIDTH} AS w, file_row_number AS n FROM {file_rows(path)})"
-    block = f"n // {most}"
-    result = connection.execute(f"SELECT count(*), sum(w)::BIGINT FROM {source} GROUP BY {block} ORDER BY {block}")
-    blocks = result.fetchall()
-    if all(size <= limit for _, size in blocks):
-        return blocks
-    part = f"(sum(w) OVER (PARTITION BY {block} ORDER BY n) - w)::BIGINT // {limit}"
-    return connection.execute(
-        f"SELECT count(*), sum(w)::BIGINT FROM (SELECT w, {block} AS block, {part} AS part FROM {source}) "
-        "GROUP BY block, part ORDER BY block, part"
-    ).fetchall()
 
 
 def file_rows(path: Path) -> str:

@@ -14,7 +14,7 @@ from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.interface.strings import ZONED, string_of
 from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.parquet import WIDTH, file_columns, file_rows, partitions, to_file
+from sqlshell.service.engines.duckdb.results.parquet import WIDTH, file_columns, file_rows, row_width, to_file
 from sqlshell.service.engines.duckdb.results.render import finished_bytes, row, type_id
 from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance, separate_instance
 from sqlshell.service.engines.engine import RunOptions
@@ -61,9 +61,26 @@ class Reader(SharedInstance):
                 raise duckdb.Error(str(error)) from error
 
     def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
-        """The rows and approximate bytes of each partition of a file."""
+        """The rows and approximate bytes of each partition of a file: both are limited, except for single rows."""
+        most, limit = options.partition_rows, options.partition_bytes
         with self.cursor() as cursor:
-            return partitions(cursor, path, rows, options)
+            names, kinds = file_columns(cursor, path)
+            if WIDTH not in names:
+                width, _ = row_width(kinds, names)
+                most = max(1, min(most, limit // width))
+                return [(count, count * width) for count in (min(most, rows - start) for start in range(0, rows, most))]
+            source = f"(SELECT {WIDTH} AS w, file_row_number AS n FROM {file_rows(path)})"
+            block = f"n // {most}"
+            blocks = cursor.execute(
+                f"SELECT count(*), sum(w)::BIGINT FROM {source} GROUP BY {block} ORDER BY {block}"
+            ).fetchall()
+            if all(size <= limit for _, size in blocks):
+                return blocks
+            part = f"(sum(w) OVER (PARTITION BY {block} ORDER BY n) - w)::BIGINT // {limit}"
+            return cursor.execute(
+                f"SELECT count(*), sum(w)::BIGINT FROM (SELECT w, {block} AS block, {part} AS part FROM {source}) "
+                "GROUP BY block, part ORDER BY block, part"
+            ).fetchall()
 
 
 class ResultFiles:
