@@ -8,14 +8,12 @@ from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any, Final
 
-import duckdb
 import grpc
 import grpc.aio
 import pyarrow as pa
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.failures import failure as failure_of_duckdb
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.client import ServerSession, SparkClient, proto
 from sqlshell.service.engines.spark.operation import Ended, Operation
@@ -88,8 +86,6 @@ class KeptSession:
             if failure.sql_state == sqlstate.SESSION_LOST:
                 self.lose()
             raise failure from error
-        except duckdb.Error as error:
-            raise failure_of_duckdb(error) from error
         except pa.ArrowException as error:
             raise Failure(sqlstate.INTERNAL, f"cannot read the rows that the server sent: {error}") from error
 
