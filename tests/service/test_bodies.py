@@ -10,25 +10,25 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
+from starlette.requests import Request
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.http.body import (
-    HEADERS,
-    OVERHEAD,
+from sqlshell.service.http.bodies import (
+    LARGE,
     PARTS,
-    PIECE,
-    BadRequest,
+    STRINGS,
     Form,
-    Limits,
+    FormReader,
     base_name,
-    check_encoding,
+    decoded,
     media_type,
-    pieces,
-    read_form,
-    read_request,
+    read_body,
 )
-from sqlshell.service.wire.budget import SHARE, Budget, Lease
+from sqlshell.service.http.budget import SHARE, Budget, Lease
+from sqlshell.service.http.checks import OVERHEAD, STATEMENT_BYTES, Limits
+from sqlshell.service.http.errors import BadRequest
 
 LIMITS = Limits(statement=10, attachment=5, attachments=2, name=4, statements=3)
 LIMITS_OF_FILES = Limits(statement=10, attachment=1_000_000, attachments=2)
@@ -40,15 +40,12 @@ def part(name: str, value: bytes = b"", file: str | None = None, *headers: str) 
     return b"--b\r\n" + "\r\n".join(lines).encode() + b"\r\n\r\n" + value + b"\r\n"
 
 
-OF_X = len("Content-Disposition") + len('form-data; name="x"')
-"""Characters of the headers that each part x has."""
+KIND = "multipart/form-data; boundary=b"
 
 
-def headers(size: int) -> list[str]:
-    """Headers of so many characters, none of which the parser finds too long by itself."""
-    count = -(-size // 3000)
-    sizes = [size // count + (number < size % count) for number in range(count)]
-    return [f"X-Y: {'z' * (each - len('X-Y'))}" for each in sizes]
+def free() -> Lease:
+    """A lease that never ends."""
+    return Lease(Budget(1 << 40), "o")
 
 
 async def chunks(body: bytes, size: int = 1 << 20) -> AsyncIterator[bytes]:
@@ -64,18 +61,8 @@ def form(
     lease: Lease | None = None,
     files_lease: Lease | None = None,
 ) -> Form:
-    return asyncio.run(
-        read_form(
-            "multipart/form-data; boundary=b",
-            chunks(b"".join(parts) + b"--b--\r\n", size),
-            limits,
-            fields=("request", "more"),
-            files="attachments",
-            folder=folder,
-            lease=lease,
-            files_lease=files_lease,
-        )
-    )
+    reader = FormReader(limits, ("request", "more"), "attachments", folder, lease or free(), files_lease or free())
+    return asyncio.run(reader.read(KIND, chunks(b"".join(parts) + b"--b--\r\n", size)))
 
 
 def refused(act: Callable[[], object]) -> tuple[int, str]:
@@ -88,11 +75,15 @@ def of(name: str, value: str) -> dict[str, Any]:
     return {name: value}
 
 
-def request(lease: Lease | None = None, limits: Limits = LIMITS, **fields: object) -> StatementRequest:
-    async def here(step: Callable[[], None]) -> None:
-        step()
+def read(body: bytes, lease: Lease | None = None, limits: Limits = LIMITS, size: int = 1 << 20) -> StatementRequest:
+    async def work() -> StatementRequest:
+        return await decoded(await read_body(chunks(body, size), limits, lease or free()), limits)
 
-    return asyncio.run(read_request(chunks(json.dumps(fields).encode()), limits, here, lease))
+    return asyncio.run(work())
+
+
+def request(lease: Lease | None = None, limits: Limits = LIMITS, **fields: object) -> StatementRequest:
+    return read(json.dumps(fields).encode(), lease, limits)
 
 
 @pytest.mark.parametrize("size", [1, 7, 1 << 20])
@@ -127,7 +118,8 @@ def test_a_form_is_its_fields_and_files(tmp_path: Path, size: int) -> None:
         ((part("attachments", b"x", "a/"),), 400, "part 'attachments' has no file name"),
         ((part("attachments", b"x", "a"), part("more"), part("more")), 400, "part 'more' occurs more than once"),
         ((part("x"),) * (PARTS + 3), 413, f"the form has more than {PARTS + 2} parts"),
-        ((part("x", b"", None, *headers(HEADERS - OF_X + 1)),), 400, "the headers of a part are too long"),
+        ((part("x", b"", None, f"X-A: {'a' * 20_000}"),), 400, "cannot read the form"),
+        ((part("x", b"", None, *["X-A: b"] * 100),), 400, "cannot read the form"),
         (
             (part("attachments", b"x", "a"), part("other", b"x" * (LIMITS.text + 1))),
             413,
@@ -145,18 +137,18 @@ def test_a_form_that_is_refused_leaves_nothing(
 
 
 def test_a_form_may_be_as_large_as_its_limits(tmp_path: Path) -> None:
-    given = [part("x")] * (PARTS - 2) + [part("x", b"", None, *headers(HEADERS - OF_X))]
+    given = [part("x")] * (PARTS - 1)
     files = [part("attachments", b"abc", "a"), part("attachments", b"ab", "b")]
     read = form(tmp_path, part("request", b"x" * LIMITS.text), *given, *files)
-    assert len(read.fields["request"]) == LIMITS.text == 10 * 6 + OVERHEAD
+    assert len(read.fields["request"]) == LIMITS.text == 10 * STATEMENT_BYTES + OVERHEAD
     read.attachments.close()
 
 
 def test_the_rest_of_a_large_form_is_read_elsewhere(tmp_path: Path) -> None:
     """Whichever thread reads a piece, the file is whole."""
-    content = bytes(range(256)) * (PIECE // 100)
+    content = bytes(range(256)) * (LARGE // 100)
     limits = Limits(statement=10, attachment=len(content), attachments=1)
-    read = form(tmp_path, part("attachments", content, "a"), size=PIECE // 3, limits=limits)
+    read = form(tmp_path, part("attachments", content, "a"), size=LARGE // 3, limits=limits)
     assert read.attachments.files[0].path.read_bytes() == content
     read.attachments.close()
 
@@ -165,17 +157,14 @@ def test_the_rest_of_a_large_form_is_read_elsewhere(tmp_path: Path) -> None:
 def test_a_form_that_cannot_be_read_is_not_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, body: bytes
 ) -> None:
-    async def read() -> None:
-        kind = "multipart/form-data; boundary=b"
-        await read_form(kind, chunks(body), LIMITS, fields=(), files="attachments", folder=tmp_path)
-
-    assert refused(lambda: asyncio.run(read()))[0] == 400
+    reader = FormReader(LIMITS, (), "attachments", tmp_path, free(), free())
+    assert refused(lambda: asyncio.run(reader.read(KIND, chunks(body))))[0] == 400
     assert not caplog.records
 
 
 def test_the_boundary_is_required(tmp_path: Path) -> None:
     async def read(kind: str, body: bytes) -> None:
-        await read_form(kind, chunks(body), LIMITS, fields=(), files="attachments", folder=tmp_path)
+        await FormReader(LIMITS, (), "attachments", tmp_path, free(), free()).read(kind, chunks(body))
 
     for kind in ("multipart/form-data", "multipart/form-data; boundary="):
         assert refused(lambda kind=kind: asyncio.run(read(kind, b""))) == (  # type: ignore[misc]
@@ -194,16 +183,8 @@ def test_memory_and_space_are_leased_and_given_back(tmp_path: Path) -> None:
         given = b"".join([part("request", b"{}"), part("attachments", b"abc", "a"), b"--b--\r\n"])
 
         async def read() -> Form:
-            return await read_form(
-                "multipart/form-data; boundary=b",
-                chunks(given),
-                LIMITS,
-                fields=("request",),
-                files="attachments",
-                folder=tmp_path,
-                lease=Lease(texts, "o"),
-                files_lease=Lease(uploads, "o"),
-            )
+            leases = Lease(texts, "o"), Lease(uploads, "o")
+            return await FormReader(LIMITS, ("request",), "attachments", tmp_path, *leases).read(KIND, chunks(given))
 
         first = await read()
         assert not texts.take("o", 1)
@@ -250,7 +231,7 @@ def test_a_file_for_which_the_disk_has_no_space(tmp_path: Path, size: int) -> No
 
 
 def test_memory_is_not_returned_at_the_end_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.service.wire.budget.REST_SECONDS", 0)
+    monkeypatch.setattr("sqlshell.service.http.budget.REST_SECONDS", 0)
     failures: list[dict[str, Any]] = []
 
     async def work() -> None:
@@ -295,7 +276,7 @@ def test_a_body_is_as_long_as_the_memory_for_it() -> None:
         ({"statements": ["xxxxx", "xxxxxx"]}, 413, "request.statements is longer than 10 characters"),
         ({"statements": ["x"], "onError": "panic"}, 400, "request.onError: expected stop or continue, not 'panic'"),
         ({"statement": "x", "parameters": {"rowLimit": -1}}, 400, "request.parameters.rowLimit must not be negative"),
-        ({"statement": "x" * (60 + OVERHEAD)}, 413, f"the body is larger than {LIMITS.text} bytes (limit set by"),
+        ({"statement": "x" * (20 + OVERHEAD)}, 413, f"the body is larger than {LIMITS.text} bytes (limit set by"),
         ({"statement": "x", "parameters": {"timezone": "ROC "}}, 400, "request.parameters.timezone: unknown"),
     ],
 )
@@ -331,18 +312,22 @@ def test_a_sessions_id_and_a_time_zone_may_have_their_length() -> None:
 
 def test_the_least_of_two_limits_bounds_a_text() -> None:
     assert Limits(statement=10, attachment=1, attachments=1, bodies=8 * 7).text == 7 + OVERHEAD
-    assert Limits(statement=1, attachment=1, attachments=1, bodies=8 * 7).text == 6 + OVERHEAD
+    assert Limits(statement=1, attachment=1, attachments=1, bodies=8 * 7).text == STATEMENT_BYTES + OVERHEAD
 
 
 def test_encodings_and_types() -> None:
-    check_encoding("")
-    check_encoding(" Identity ")
-    assert refused(lambda: check_encoding("gzip")) == (
+    def asked(kind: str, encoding: str = "") -> Request:
+        headers = [(b"content-type", kind.encode()), (b"content-encoding", encoding.encode())]
+        return Request({"type": "http", "headers": headers})
+
+    assert (
+        media_type(asked("Application/JSON; charset=utf-8", " Identity "), ("application/json",)) == "application/json"
+    )
+    assert refused(lambda: media_type(asked("application/json", "gzip"), ("application/json",))) == (
         415,
         "Content-Encoding: 'gzip' is not supported; send the body uncompressed",
     )
-    assert media_type("Application/JSON; charset=utf-8", ("application/json", "text/x")) == "application/json"
-    assert refused(lambda: media_type("text/plain", ("application/json", "text/x"))) == (
+    assert refused(lambda: media_type(asked("text/plain"), ("application/json", "text/x"))) == (
         415,
         "Content-Type: expected application/json or text/x",
     )
@@ -356,9 +341,40 @@ def test_the_base_name_of_a_file(given: bytes, name: str) -> None:
     assert base_name(given) == name
 
 
-def test_a_field_in_pieces_is_the_field() -> None:
-    async def whole(text: bytes) -> list[bytes]:
-        return [piece async for piece in pieces(text)]
+ODD = 'é😀"\\ \n\x01/'
 
-    text = b"x" * PIECE + b"y"
-    assert asyncio.run(whole(text)) == [text[:PIECE], b"y"]
+
+@pytest.mark.parametrize("size", [1, 100, LARGE])
+@pytest.mark.parametrize("ascii_", [True, False], ids=["escapes", "characters"])
+def test_a_body_in_chunks_is_the_whole(ascii_: bool, size: int) -> None:
+    limits = Limits(statement=1 << 20, attachment=0, attachments=0)
+    for fields in (
+        {"statement": ODD * 40, "database": "d" * 200, "parameters": {"sessionID": "s" * 200, "timezone": "UTC"}},
+        {"statements": [ODD * number for number in range(1, 40)], "onError": "continue"},
+        {"statement": "x" * (2 * LARGE if size > 1 else 10), "x" * 300: [{"y": ["v" * 300, 1.5, None, True]}, ""]},
+    ):
+        body = json.dumps(fields, ensure_ascii=ascii_).encode()
+        assert read(body, limits=limits, size=size) == msgspec.json.decode(body, type=StatementRequest)
+
+
+@pytest.mark.parametrize("length", [10, LARGE])
+@pytest.mark.parametrize(
+    ("body", "status"),
+    [
+        (b'{"statement":"x', 400),
+        (b'{"statement":"x\\', 400),
+        (b'{"statement":"\\x and more"}', 400),
+        (b'{"statement":"\\ud800 and more"}', 400),
+        (b'{"statement":"\xff and more"}', 400),
+        (b'{"statement":"line\nline"}', 400),
+        (b'{"statement":"x"', 400),
+        (b'{"statement":1}', 400),
+        (b'{"x":[' + b'"",' * STRINGS + b'""]}', 413),
+        (b'{"x":[' + b'"\\\\",' * 2 * STRINGS + b'""]}', 413),
+        (b'{"x":' + b"[" * 100_000 + b"]" * 100_000 + b"}", 400),
+    ],
+)
+def test_what_is_no_request_is_refused(body: bytes, status: int, length: int) -> None:
+    limits = Limits(statement=1 << 20, attachment=0, attachments=0)
+    told = refused(lambda: read(b" " * length + body, limits=limits))
+    assert (told[0], told[1].startswith("request: ")) == (status, True), told

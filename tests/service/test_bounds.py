@@ -25,11 +25,11 @@ from sqlshell.service.engines.duckdb.results.result_files import Reader, convert
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.http import partitions
+from sqlshell.service.http.budget import Budget
 from sqlshell.service.organizations import streams
 from sqlshell.service.organizations.workers import Workers
 from sqlshell.service.results import results
 from sqlshell.service.results.results import Discard, Layout, Spool
-from sqlshell.service.wire.budget import Budget
 from tests.conftest import Served
 from tests.service.client import Client
 

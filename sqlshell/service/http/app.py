@@ -26,9 +26,11 @@ from sqlshell.service.cluster import PEER_PATH
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import BY_PLANE, LEGACY, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
-from sqlshell.service.http.body import NOT_ZONES, BadRequest, check_timezone
+from sqlshell.service.http.budget import Budget
+from sqlshell.service.http.checks import NOT_ZONES, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
 from sqlshell.service.http.engine_announcement import EngineAnnouncement
+from sqlshell.service.http.errors import JSON, NOT_RUN, UNAVAILABLE, BadRequest, message
 from sqlshell.service.http.files import chunks, conditional_response, prefers
 from sqlshell.service.http.guard import Guard
 from sqlshell.service.http.partitions import Partitions
@@ -49,9 +51,7 @@ from sqlshell.service.refusals import (
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import wait_for_response
 from sqlshell.service.storage.storage import Unavailable
-from sqlshell.service.wire.budget import Budget
 from sqlshell.service.wire.connections import is_disconnected
-from sqlshell.service.wire.error_messages import JSON, NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.wire.refused import ReadBodyFirst
 from sqlshell.service.wire.scheduling import RequestScheduler
 from sqlshell.version import __version__

@@ -12,9 +12,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest, least_role
 from sqlshell.service.cluster import PEER_PATH
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
+from sqlshell.service.http.errors import NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.connections import note_token, peer
-from sqlshell.service.wire.error_messages import NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.wire.scheduling import STRANGERS, RequestScheduler
 
 OPEN = frozenset({"/openapi.json", PEER_PATH})

@@ -20,11 +20,11 @@ from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster, Peer
 from sqlshell.service.cluster.peer_check import CHALLENGE, OTHER_PROCESS, PROOF, PeerCheck
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.dataplane import BASE
+from sqlshell.service.http.errors import NOT_RUN, message
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import StorageError
 from sqlshell.service.wire.connections import is_disconnected
-from sqlshell.service.wire.error_messages import NOT_RUN, message
 
 _log = logging.getLogger("sqlshell.service")
 

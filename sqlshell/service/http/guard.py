@@ -7,7 +7,7 @@ from collections.abc import Collection
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from sqlshell.service.wire.error_messages import message
+from sqlshell.service.http.errors import message
 
 
 class Guard:

@@ -17,13 +17,13 @@ from sqlshell.interface.models import Rows, StatementRequest
 from sqlshell.service.catalog import Caller
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import caller_of
-from sqlshell.service.http.bodies import Bodies
-from sqlshell.service.http.body import BadRequest, Form, check_names, check_statement
+from sqlshell.service.http.bodies import Bodies, Form
+from sqlshell.service.http.checks import check_names, check_statement
+from sqlshell.service.http.errors import BadRequest, message
 from sqlshell.service.http.partitions import Partitions
 from sqlshell.service.statements.artifacts import is_creation_row
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import Statement
-from sqlshell.service.wire.error_messages import message
 
 WAIT_SECONDS = 300.0
 """How long a request waits for its statements. After that, the response is 408, and the statements continue."""
@@ -78,7 +78,7 @@ class Legacy:
         texts: dict[str, str] = {}
         for name in FIELDS:
             try:
-                texts[name] = form.fields.get(name, b"").decode()
+                texts[name] = form.fields.get(name, bytearray()).decode()
             except UnicodeDecodeError:
                 raise BadRequest(f"{name} is not valid UTF-8") from None
         check_statement(texts["statement"], "statement", self._bodies.limits)

@@ -7,18 +7,18 @@ import uuid
 from bisect import bisect_left
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager
+from contextlib import asynccontextmanager
 from functools import partial
 from typing import BinaryIO
 
 from sqlshell.runtime.idle import IdleTimer, in_thread
 from sqlshell.runtime.unused_memory import return_unused_memory
 from sqlshell.service.engines.duckdb.published import RENDERING
+from sqlshell.service.http.budget import Budget
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engine_file
 from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.statement import Statement
-from sqlshell.service.wire.budget import Budget
 
 STRETCH_BYTES = 8 << 20
 """Partitions that begin within the same window of this many bytes of JSON, a stretch, are rendered together."""
@@ -154,9 +154,14 @@ class Partitions:
             if spool.path is None:
                 rows.unlink(missing_ok=True)
 
-    def held(self, record: Statement, number: int) -> AbstractAsyncContextManager[None]:
+    @asynccontextmanager
+    async def held(self, record: Statement, number: int) -> AsyncIterator[None]:
         """Reserve memory for a partition from partition()."""
-        return self._unread.hold(record.organization, self.size(record, number))
+        taken = await self._unread.wait(record.organization, self.size(record, number))
+        try:
+            yield
+        finally:
+            self._unread.give(record.organization, taken)
 
     @staticmethod
     def size(record: Statement, number: int) -> int:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from starlette.types import Scope
 
 from sqlshell.service.bounds import Bounds, limit_note
-from sqlshell.service.wire.budget import SHARE
+from sqlshell.service.http.budget import SHARE
 from sqlshell.service.wire.scheduling import ParseScheduler
 
 KEY = "sqlshell.connection"

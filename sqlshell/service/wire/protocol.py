@@ -15,8 +15,8 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from sqlshell.service.bounds import Bounds, limit_note
+from sqlshell.service.http.errors import message
 from sqlshell.service.wire.connections import KEY, Connection, Connections, RequestConnection, peer
-from sqlshell.service.wire.error_messages import message
 from sqlshell.service.wire.scheduling import STRANGERS
 from sqlshell.service.wire.transport import DRAIN_BODY, DRAIN_HEAD, LingeringTransport
 

@@ -1,4 +1,4 @@
-"""The responses that report an error of a request."""
+"""The responses that report an error of a request, and the headers of every response."""
 
 from __future__ import annotations
 
@@ -14,6 +14,15 @@ NOT_RUN = {"Sqlshell-Not-Run": "true"}
 """A header: the request had no effect, so a client may send its statements again."""
 
 UNAVAILABLE = "the database of the service does not respond; try again"
+
+
+class BadRequest(Exception):
+    """A request that is refused; `status` is the HTTP status of the response."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
 
 
 def message(text: str, status: int, headers: dict[str, str] | None = None) -> Response:

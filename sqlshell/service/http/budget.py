@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import threading
-from collections import OrderedDict
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 
 from sqlshell.runtime.idle import IdleTimer, in_thread
 from sqlshell.runtime.unused_memory import return_unused_memory
@@ -24,8 +23,7 @@ REST_SECONDS = 2.0
 class Budget:
     """A budget of bytes, of which each holder (an organization) may use at most a share.
 
-    Used from one event loop, except take(), which is for any thread. A request larger than a share counts as one share,
-    so that it can be served.
+    Used from one event loop, except take(), which is for any thread.
     """
 
     def __init__(self, most: int) -> None:
@@ -34,7 +32,7 @@ class Budget:
         self._lock = threading.Lock()
         self._all = 0
         self._held: dict[str, int] = {}
-        self._waiting: OrderedDict[asyncio.Future[None], tuple[str, int]] = OrderedDict()
+        self._waiting: list[asyncio.Event] = []
         self._idle = IdleTimer(REST_SECONDS, lambda: in_thread(return_unused_memory))
 
     def take(self, holder: str, size: int) -> bool:
@@ -53,49 +51,33 @@ class Budget:
             if held > 0:
                 self._held[holder] = held
             self._all -= size
-        # For each holder in order, so that a large request is not overtaken by smaller ones.
-        behind: set[str] = set()
-        for waiting, (who, wanted) in list(self._waiting.items()):
-            if waiting.done() or who in behind:
-                continue
-            if self.take(who, wanted):
-                waiting.set_result(None)
-                del self._waiting[waiting]
-            else:
-                behind.add(who)
+        for waiting in self._waiting:
+            waiting.set()
         if not self._all:
             self._idle.restart()
 
-    @contextlib.asynccontextmanager
-    async def hold(self, holder: str, size: int) -> AsyncIterator[None]:
-        """Wait for room, and reserve it."""
-        size = await self.wait(holder, size)
-        try:
-            yield
-        finally:
-            self.give(holder, size)
-
     async def wait(self, holder: str, size: int, left: Callable[[], bool] = bool) -> int:
-        """Wait for room; returns the bytes reserved until give(). Raises BrokenPipeError if the client has `left`."""
-        size = min(size, self._share)
-        if any(who == holder for who, _ in self._waiting.values()) or not self.take(holder, size):
-            await self._wait(holder, size, left)
-        return size
+        """Wait for room, where what has waited longest is looked at first; returns the bytes reserved until give().
 
-    async def _wait(self, holder: str, size: int, left: Callable[[], bool]) -> None:
-        waiting: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._waiting[waiting] = holder, size
+        More than a share counts as one share, so that it can be served. Raises BrokenPipeError if the client has
+        `left`.
+        """
+        size = min(size, self._share)
+        if self.take(holder, size):
+            return size
+        room = asyncio.Event()
+        self._waiting.append(room)
         try:
-            while not waiting.done():
-                await asyncio.wait({waiting}, timeout=LOOK_SECONDS)
-                if left() and not waiting.done():
+            while not self.take(holder, size):
+                if left():
                     raise BrokenPipeError("the client has disconnected")
-        except asyncio.CancelledError:
-            if waiting.done() and not waiting.cancelled():
-                self.give(holder, size)
-            raise
+                room.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(LOOK_SECONDS):
+                        await room.wait()
         finally:
-            self._waiting.pop(waiting, None)
+            self._waiting.remove(room)
+        return size
 
 
 class Lease:
