@@ -67,43 +67,6 @@ class _Connection(psycopg.Connection[Row]):  # type: ignore[misc]
             return result
 
 
-class _ConnectionSlot:
-    """The connection of one kind of thread, which is opened when it is first used."""
-
-    def __init__(self, url: str) -> None:
-        self._url = url
-        self._connection: _Connection | None = None
-        self.lock = threading.Lock()
-
-    @property
-    def is_open(self) -> bool:
-        return self._connection is not None and not self._connection.closed
-
-    def opened(self, seconds: float) -> _Connection:
-        """The connection, for a call of at most `seconds`."""
-        connection = self._connection
-        if connection is None or connection.closed:
-            connection = _Connection.connect(
-                self._url,
-                autocommit=True,
-                connect_timeout=math.ceil(seconds),
-                tcp_user_timeout=int(CALL_SECONDS * 1000),
-                keepalives_idle=5,
-                keepalives_interval=2,
-                keepalives_count=3,
-            )
-            connection.until = time.monotonic() + seconds
-            # The database soon ends a statement that is no longer awaited.
-            connection.execute(f"SET statement_timeout = {int(START_SECONDS * 1000)}".encode())
-            self._connection = connection
-        connection.until = time.monotonic() + seconds
-        return connection
-
-    def close(self) -> None:
-        if self._connection is not None:
-            self._connection.close()
-
-
 class PostgresqlStorage:
     """`url` is libpq's. Raises UsageError if it is malformed, StorageError if the database cannot be used.
 
@@ -122,14 +85,11 @@ class PostgresqlStorage:
         """The host and port, for messages to the operator."""
         self._password = str(given.get("password") or "")
         self._last_error = ""
-        self._slots = [_ConnectionSlot(url) for _ in range(CONNECTIONS)]
-        self._free: queue.LifoQueue[_ConnectionSlot] = queue.LifoQueue()
-        """The connections that no thread uses; the one that was used last is the next."""
-        for slot in self._slots:
-            self._free.put(slot)
-        self._loop = _ConnectionSlot(url)
+        self._url = url
+        self._of_threads = _unopened(CONNECTIONS)
+        self._of_loops = _unopened(1)
         self._responded = 0.0
-        """When a call of a thread last got a response, as a time of time.monotonic()."""
+        """When a call last got a response, as a time of time.monotonic()."""
         self._trying = threading.Lock()
         self._executor = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="database")
         self._retry: float | None = None
@@ -151,15 +111,7 @@ class PostgresqlStorage:
         return self._run(work)
 
     def write_all(self, sql: str, rows: Sequence[Sequence[Any]]) -> None:
-        if len(rows) == 1:
-            self.write(sql, rows[0])
-            return
-
-        def work(connection: _Connection) -> None:
-            with connection.transaction(), connection.cursor() as cursor:
-                cursor.executemany(_translated(sql), [[_stored(value) for value in row] for row in rows])
-
-        self._run(work)
+        self.write_each(sql, rows)
 
     def write_each(self, sql: str, rows: Sequence[Sequence[Any]]) -> list[int]:
         """Write rows, all or none; returns the number of changed rows for each."""
@@ -182,9 +134,11 @@ class PostgresqlStorage:
 
     def close(self) -> None:
         self._executor.shutdown()
-        for slot in (*self._slots, self._loop):
-            with slot.lock:
-                slot.close()
+        for free in (self._of_threads, self._of_loops):
+            for connection in [free.get() for _ in range(CONNECTIONS if free is self._of_threads else 1)]:
+                if connection is not None:
+                    connection.close()
+                free.put(None)
 
     @property
     def last_error(self) -> str:
@@ -220,39 +174,61 @@ class PostgresqlStorage:
 
     def _run(self, work: Callable[[_Connection], T], *, again: bool = False) -> T:
         """Work with a connection; `again` makes work that only reads once more if the connection was lost."""
+        on_loop = _is_on_loop()
+        free, seconds = (self._of_loops, LOOP_SECONDS) if on_loop else (self._of_threads, CALL_SECONDS)
+        if not on_loop and threading.current_thread() is threading.main_thread():
+            seconds = START_SECONDS
         with _errors():
-            if asyncio._get_running_loop() is not None:
-                if self._retry is not None:
-                    raise Unreachable(NO_RESPONSE)
-                return self._work(self._loop, LOOP_SECONDS, work, again=again)
+            tries_again = self._check_response(on_loop)
+            connection = free.get(timeout=seconds)
             try:
-                slot = self._free.get(timeout=CALL_SECONDS)
-            except queue.Empty:
-                raise Unreachable(NO_RESPONSE) from None
-            try:
-                tries_again = self._check_response()
-                is_main = threading.current_thread() is threading.main_thread()
-                try:
-                    result = self._work(slot, START_SECONDS if is_main else CALL_SECONDS, work, again=again)
-                except psycopg.OperationalError:
-                    if tries_again:
-                        self._retry = time.monotonic() + PAUSE_SECONDS
-                    raise
-                except psycopg.Error:
-                    self._note_response()
-                    raise
-                self._note_response()
-                return result
+                while True:
+                    began, reused = time.monotonic(), connection is not None and not connection.closed
+                    try:
+                        if connection is None or connection.closed:
+                            connection = None
+                            connection = self._connect(seconds)
+                        connection.until = began + seconds
+                        result = work(connection)
+                    except psycopg.OperationalError as error:
+                        self._last_error = libpq.without(libpq.stated(str(error)), self._password)
+                        is_silent = connection is None or time.monotonic() > began + seconds
+                        if tries_again or (is_silent and self._responded < began):
+                            self._retry = time.monotonic() + PAUSE_SECONDS
+                        is_lost = connection is not None and connection.closed
+                        if not (again and reused and is_lost) or self._retry is not None:
+                            raise
+                    except psycopg.Error:
+                        self._note_response()
+                        raise
+                    else:
+                        self._note_response()
+                        return result
             finally:
-                self._free.put(slot)
+                free.put(connection)
 
-    def _check_response(self) -> bool:
+    def _connect(self, seconds: float) -> _Connection:
+        connection: _Connection = _Connection.connect(
+            self._url,
+            autocommit=True,
+            connect_timeout=math.ceil(seconds),
+            tcp_user_timeout=int(CALL_SECONDS * 1000),
+            keepalives_idle=5,
+            keepalives_interval=2,
+            keepalives_count=3,
+        )
+        connection.until = time.monotonic() + seconds
+        # The database soon ends a statement that is no longer awaited.
+        connection.execute(f"SET statement_timeout = {int(START_SECONDS * 1000)}".encode())
+        return connection
+
+    def _check_response(self, on_loop: bool) -> bool:
         """Whether this thread is the one that tries again after the database has not responded. Raises Unreachable if
-        none is to try again now."""
+        this call is not to try now; an event loop never tries again."""
         with self._trying:
             if self._retry is None:
                 return False
-            if time.monotonic() < self._retry:
+            if on_loop or time.monotonic() < self._retry:
                 raise Unreachable(NO_RESPONSE)
             self._retry = time.monotonic() + CALL_SECONDS
             return True
@@ -260,29 +236,21 @@ class PostgresqlStorage:
     def _note_response(self) -> None:
         self._responded, self._retry = time.monotonic(), None
 
-    def _work(self, slot: _ConnectionSlot, seconds: float, work: Callable[[_Connection], T], *, again: bool) -> T:
-        with slot.lock:
-            was_open = slot.is_open
-            try:
-                return self._bounded(slot, seconds, work)
-            except psycopg.OperationalError:
-                if not (again and was_open and not slot.is_open) or self._retry is not None:
-                    raise
-                return self._bounded(slot, seconds, work)
 
-    def _bounded(self, slot: _ConnectionSlot, seconds: float, work: Callable[[_Connection], T]) -> T:
-        """Work once, and note if the database does not respond: on this connection, and on no other one meanwhile."""
-        began = time.monotonic()
-        connected = False
-        try:
-            connection = slot.opened(seconds)
-            connected = True
-            return work(connection)
-        except psycopg.OperationalError as error:
-            self._last_error = libpq.without(libpq.stated(str(error)), self._password)
-            if (not connected or time.monotonic() > began + seconds) and self._responded < began:
-                self._retry = time.monotonic() + PAUSE_SECONDS
-            raise
+def _unopened(count: int) -> queue.LifoQueue[_Connection | None]:
+    """Connections that no call uses, the one that was used last is the next; None is one that is opened when needed."""
+    free: queue.LifoQueue[_Connection | None] = queue.LifoQueue()
+    for _ in range(count):
+        free.put(None)
+    return free
+
+
+def _is_on_loop() -> bool:
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
 
 
 @functools.lru_cache(256)
@@ -304,7 +272,7 @@ def _errors() -> Iterator[None]:
         yield
     except errors.UniqueViolation as error:
         raise Duplicate(str(error)) from error
-    except psycopg.OperationalError as error:
+    except (psycopg.OperationalError, queue.Empty) as error:
         raise Unreachable(NO_RESPONSE) from error
     except psycopg.Error as error:
         raise StorageError(str(error).partition("\n")[0]) from error
