@@ -161,7 +161,6 @@ def test_an_interrupt_when_nothing_runs_ends_nothing() -> None:
     with duckdb.connect() as real:
         made = DuckdbConnection(real)
         made.interrupt()
-        made.interrupt(0)
         assert state(made, "select 1 from range(2)", RunOptions()) == sqlstate.DONE
 
 

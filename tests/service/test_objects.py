@@ -279,11 +279,12 @@ def test_applications_are_one_unit(client: Client, engine: OnEngine) -> None:
 def test_an_application_stays_in_its_database(client: Client) -> None:
     client.rows("create table stays (i int)")
     client.rows("create database second")
+    client.rows("create table second.main.held (i int)")
     for inside in (
         "use database second",
         "use second",
         "create table second.main.x (i int)",
-        'insert into "second".main.x values (1)',
+        'insert into "second".main.held values (1)',
     ):
         answer = client.run(f"begin application x insert into stays values (3); {inside}; end application")
         assert answer["sqlState"] == "0A000", inside

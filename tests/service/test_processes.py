@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import os
 import resource
 import signal
@@ -18,8 +17,6 @@ import pytest
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.unused_memory import MORE, Growth, return_unused_memory
-from sqlshell.service.engines.duckdb import connection as connection_module
-from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
 from sqlshell.service.engines.engine import Limits, Outcome, RunOptions
@@ -95,17 +92,14 @@ def result_of(connection: RemoteConnection, sql: str) -> Outcome | Failure:
 
 
 def begun(host: Host, connection: RemoteConnection) -> tuple[threading.Thread, list[Exception]]:
-    """A long statement that is running in a thread, the second of a batch, and where its failure will be."""
+    """A long statement that is running in a thread, and where its failure will be."""
     found: list[Exception] = []
 
-    def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
-        if isinstance(result, Exception):
-            found.append(result)
-
     def run() -> None:
-        while not found:
-            # A batch may end before its second statement begins.
-            connection.run_batch([("select 1", Discard()), (LONG, host.spool("long"))], RunOptions(), ended)
+        try:
+            connection.run(LONG, RunOptions(), host.spool("long"))
+        except Exception as error:
+            found.append(error)
 
     thread = threading.Thread(target=run)
     thread.start()
@@ -342,7 +336,7 @@ def test_what_ignores_an_interrupt_ends_with_its_process(host: Host) -> None:
     assert not connection.abandon()
     thread, found = begun(host, connection)
     os.kill(host.pid, signal.SIGSTOP)
-    connection.interrupt(1)
+    connection.interrupt()
     assert connection.progress() is None
     assert connection.abandon()
     thread.join()
@@ -354,64 +348,29 @@ def test_an_interrupt_ends_the_statement_that_it_means(host: Host) -> None:
     connection = host.engine.connect()
     thread, found = begun(host, connection)
     while thread.is_alive():
-        connection.interrupt(1)
+        connection.interrupt()
         thread.join(0.01)
     assert isinstance(found[0], Failure) and found[0].sql_state == sqlstate.CANCELED
     connection.interrupt()
     assert rows(host, connection, "select 1") == ("00000", b'["1"]')
 
 
-def test_a_statement_that_was_ended_before_it_began_does_not_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    # On a busy machine the first alone may take as long as they may together.
-    monkeypatch.setattr(connection_module, "TOGETHER_SECONDS", math.inf)
+def test_a_statement_that_was_ended_before_it_began_does_not_run() -> None:
     engine = DuckdbEngine()
-    told: list[tuple[int, Outcome | Exception]] = []
     held = ChildConnection(engine.connect)
-    held.interrupt(4)
-    held.interrupt(6)
-    connection = held.begin(5, 3)
-    assert isinstance(connection, DuckdbConnection)
-    connection.run("create table t (i int)", RunOptions(), Discard())
-    inserts = [(f"insert into t values ({number})", Discard()) for number in range(3)]
-    connection.run_batch(inserts, RunOptions(), lambda number, result, seconds: told.append((number, result)))
+    held.begin(5).run("create table t (i int)", RunOptions(), Discard())
     held.end()
-    assert isinstance(told[0][1], Outcome)
-    assert isinstance(told[1][1], Failure) and told[1][1].sql_state == sqlstate.CANCELED
-    assert len(told) == 2
-    assert engine.read_listing("select i from t") == [("0",)]
+    held.interrupt(5)
+    held.begin(6)
     held.interrupt(7)
-    held.begin(8, 1)
     held.end()
-    held.interrupt(9)
     with pytest.raises(Failure, match="before it started"):
-        held.begin(9, 1)
+        held.begin(7)
+    # Neither a late interrupt nor one of another statement stops the next one.
+    held.interrupt(7)
+    assert held.begin(8).run("insert into t values (1)", RunOptions(), Discard()).message == "INSERT 1"
+    held.end()
     engine.close()
-
-
-def test_several_statements_are_answered_one_by_one(host: Host) -> None:
-    connection, told = host.engine.connect(), list[tuple[int, str]]()
-
-    def run(*statements: str) -> list[tuple[int, str]]:
-        told.clear()
-        spools = [host.spool(f"result{number}") for number in range(len(statements))]
-
-        def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
-            told.append((len(told), result.sql_state if isinstance(result, Outcome | Failure) else repr(result)))
-
-        while len(told) < len(statements) and not (told and (told[-1][1] > "02" or not spools[len(told) - 1].small)):
-            # They may have taken too long together.
-            left = list(zip(statements, spools, strict=True))[len(told) :]
-            connection.run_batch(left, RunOptions(), ended)
-        return list(told)
-
-    assert run("create table t (i int)", "begin", "insert into t values (1)") == [(n, "00000") for n in range(3)]
-    assert connection.transaction == "open"
-    assert run("commit", "nonsense", "insert into t values (2)") == [(0, "00000"), (1, "42601")]
-    # Behind a large result its reader decides.
-    assert run("from range(60000)", "insert into t values (3)") == [(0, "00000")]
-    os.kill(host.pid, signal.SIGKILL)
-    assert run("select 1", "select 2") == [(0, "01000"), (1, "00000")]
-    assert rows(host, connection, "select count(*) from t") == ("00000", b'["1"]')
 
 
 def test_databases_that_cannot_be_opened_are_not_tried_all_the_time(host: Host) -> None:

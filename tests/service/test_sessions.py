@@ -85,7 +85,7 @@ def test_a_commit_of_a_lost_transaction_fails_and_a_rollback_ends_it(kept: Serve
         assert client.state("select 1", **_fields(client, "open")) == "00000"
 
 
-@pytest.mark.needs("transactions", "batches")
+@pytest.mark.needs("transactions")
 def test_a_batch_of_a_lost_transaction_runs_nothing(kept: Served) -> None:
     with Client(kept) as client:
         client.rows("create table if not exists batched (i int)")

@@ -11,9 +11,6 @@ from msgspec import Struct
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.rights import Rights
 
-TOGETHER_SECONDS = 0.05
-"""How long statements that were passed to an engine together run before the service decides again."""
-
 NO_CONTINUOUS_QUERIES = "DuckDB does not support continuous queries"
 """The reason why queries that run continuously over a stream are not supported."""
 
@@ -31,17 +28,6 @@ class Sink(Protocol):
 
     def grown(self, size: int) -> None:
         """Count the bytes that the file of the result has now. Raises Failure if there is not enough space."""
-
-
-class BatchSink(Sink, Protocol):
-    """A sink whose state can be read."""
-
-    @property
-    def small(self) -> bool:
-        """Whether the result is small enough to be stored in the record."""
-
-    def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
-        """Finish the result; `filed` is as in Outcome. Raises OSError."""
 
 
 class Outcome(Struct, frozen=True):
@@ -138,9 +124,8 @@ class Capabilities(Struct, frozen=True):
     running statements can be interrupted. `progress`: the share of a running statement that is done. `typed_results`:
     results as Parquet whose columns have types. `roles`: a statement can be restricted to the rights of a role.
     `databases`: the service creates and drops databases. `store_entities`: statements read the entities of stores.
-    `attachments`: COPY … FROM an attachment. `plans`: what a CREATE or INSERT would do. `batches`: several statements
-    are passed on in one call. `reattaching`: a running statement survives a restart of the service, which takes it up
-    again.
+    `attachments`: COPY … FROM an attachment. `plans`: what a CREATE or INSERT would do. `reattaching`: a
+    running statement survives a restart of the service, which takes it up again.
     """
 
     transactions: bool = False
@@ -155,7 +140,6 @@ class Capabilities(Struct, frozen=True):
     store_entities: bool = False
     attachments: bool = False
     plans: bool = False
-    batches: bool = False
     reattaching: bool = False
 
     def named(self, *, present: bool) -> list[str]:
@@ -194,13 +178,6 @@ class Plan(Struct, frozen=True):
     tree: str
 
 
-Runs = Sequence[tuple[str, BatchSink]]
-"""Statements that run one after another, each with the sink of its rows."""
-
-Ended = Callable[[int, Outcome | Exception, float], None]
-"""Takes the result of one of several statements: its number, its outcome or exception, and the seconds that it took."""
-
-
 Rows = list[tuple[str, ...]]
 """Rows of the engine's catalog, as strings; NULL is ""."""
 
@@ -231,20 +208,11 @@ class Connection(Protocol):
         Raises Failure.
         """
 
-    def run_batch(self, runs: Runs, options: RunOptions, ended: Ended) -> None:
-        """Run statements one after another, and finish the sink of each. `ended` is called after each.
-
-        It ends early after a failure, after a large result, and after TOGETHER_SECONDS.
-        """
-
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         """Insert the rows of a Parquet file into a relation, all or none; no `columns` are all of them, in order.
 
         It is checked as an INSERT is. Messages do not contain the path. Raises Failure.
         """
-
-    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
-        """Run statements as one transaction in the current database, all or nothing. Raises Failure."""
 
     def use(self, database: str, schema: str) -> None:
         """Change the database and schema; "" is the current database or its first schema. Raises Failure."""
@@ -267,9 +235,8 @@ class Connection(Protocol):
         Engines without transactions do nothing. Raises Failure.
         """
 
-    def interrupt(self, number: int | None = None) -> None:
-        """Interrupt the running statement, if any. `number` is that of one in run_batch(), or 0. A statement that has
-        not started will not start."""
+    def interrupt(self) -> None:
+        """Interrupt the running statement, if any. Never waits. One between two steps of a statement may be lost."""
 
     def abandon(self) -> bool:
         """Kill the engine's process, with all its statements, if interrupt() had no effect; False if impossible."""

@@ -56,9 +56,10 @@ from sqlshell.service.organizations.organizations import Organization, Organizat
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import PARTITION_BYTES, Discard
 from sqlshell.service.statements import artifacts, describe, queries
-from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.statement import State, Statement
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.stores import stores
+from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.identifiers import qualified
 
 COPY_DATA = "stdin"
@@ -100,6 +101,14 @@ ENGINE_OBJECTS = frozenset({"schema", "relation", "materialized_view"})
 UNBOUND = NOT_FOUND - {"58030"}
 """The sqlStates of NOT_FOUND that occur before the statement has had any effect."""
 
+
+NOT_IN_APPLICATIONS = frozenset(
+    [
+        *("ABORT", "BEGIN", "COMMIT", "END", "PREPARE", "RELEASE", "ROLLBACK", "SAVEPOINT", "START"),
+        *("ATTACH", "DETACH", "DISCARD", "RESET", "SET", "USE"),
+    ]
+)
+"""The first words of statements that begin, divide or end a transaction, or change the session."""
 
 StartedFeed = tuple[Feed, int]
 """A SELECT on a stream, and the position in the stream at which it starts."""
@@ -282,7 +291,7 @@ class Executor:
             case Print():
                 return self._print(session, asked, record, options)
             case Application():
-                return self._application(session, asked, options)
+                return self._application(session, asked, record, options)
         raise Failure(sqlstate.UNSUPPORTED, f"this form of {record.sql.split(maxsplit=1)[0].upper()} is not supported")
 
     def _create_as(
@@ -398,7 +407,10 @@ class Executor:
         finally:
             place.unlink(missing_ok=True)
 
-    def _application(self, session: Session, asked: Application, options: RunOptions) -> Outcome:
+    def _application(self, session: Session, asked: Application, record: Statement, options: RunOptions) -> Outcome:
+        """Run statements as one transaction in the current database, all or nothing."""
+        if session.connection.in_transaction:
+            raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
         for number, sql in enumerate(asked.statements, 1):
             own = read(sql)
             if own is not None:
@@ -406,11 +418,24 @@ class Executor:
                     f"statement {number}: statements about objects of the service are not allowed in an application"
                 )
                 raise Failure(sqlstate.UNSUPPORTED, message)
+            if (word := verb(sql)) in NOT_IN_APPLICATIONS:
+                cause = f"{word} … affects more than the current database"
+                raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
             low = sql.lower()
             if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
                 session.connection.feed(sql, named, options)
+        connection = session.connection
         # The rows of SELECTs in an application are discarded, so that not all are needed.
-        session.connection.run_all(asked.statements, replace(options, row_limit=1), Discard())
+        options = replace(options, row_limit=1)
+        connection.run("BEGIN", options, Discard())
+        try:
+            for sql in (*asked.statements, "COMMIT"):
+                if record.state is State.ENDING:
+                    raise Failure(sqlstate.CANCELED, "the statement was canceled")
+                connection.run(sql, options, Discard())
+        finally:
+            if connection.in_transaction:
+                connection.run("ROLLBACK", options, Discard())
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
 
 

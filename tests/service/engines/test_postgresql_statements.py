@@ -6,7 +6,6 @@ import threading
 
 import pytest
 
-from sqlshell.service.failure import Failure
 from tests.service.engines.conftest import Connect, Rows, Runner
 
 pytestmark = pytest.mark.usefixtures("postgresql_server")
@@ -315,17 +314,3 @@ def test_sessions_run_side_by_side(connect: Connect) -> None:
     for thread in threads:
         thread.join()
     assert found == ["300000"] * 8
-
-
-def test_an_application_is_all_or_nothing(runner: Runner) -> None:
-    runner.run("create table app (a int)")
-    with pytest.raises(Failure, match="division"):
-        runner.session.run_all(["insert into app values (1)", "select 1/0"], runner.options, Rows())
-    assert (runner.session.transaction, runner.value("select count(*) from app")) == ("", "0")
-    runner.session.run_all(["insert into app values (1)", "insert into app values (2)"], runner.options, Rows())
-    assert runner.value("select count(*) from app") == "2"
-    with pytest.raises(Failure, match="not allowed in an application"):
-        runner.session.run_all(["commit"], runner.options, Rows())
-    runner.run("begin")
-    with pytest.raises(Failure, match="already open"):
-        runner.session.run_all(["select 1"], runner.options, Rows())

@@ -11,8 +11,6 @@ import duckdb
 
 READ_ONLY: Final = "BEGIN TRANSACTION READ ONLY"
 
-_BETWEEN: Final = -1
-
 
 class Cancellation:
     """Interrupts the statements of one connection.
@@ -30,46 +28,27 @@ class Cancellation:
         self._statements = self._protections = 0
         """The nesting depths of statement() and protected()."""
         self._requested = False
-        self._number = 0
-        """The number of the running statement in run_batch(), 0 for a single one."""
-        self._unwanted: set[int] = set()
 
-    def request(self, number: int | None = None) -> None:
-        """Interrupt the running statement if it has this number. A statement with a higher number will not start."""
+    def request(self) -> None:
+        """Interrupt the running statement, if any."""
         with self._lock:
-            if number is None or number == self._number:
-                if self._statements:
-                    self._requested = True
-                    if not self._protections:
-                        self._connection.interrupt()
-            elif number > self._number or self._number == _BETWEEN:
-                self._unwanted.add(number)
+            if self._statements:
+                self._requested = True
+                if not self._protections:
+                    self._connection.interrupt()
 
     @contextlib.contextmanager
-    def statement(self, number: int | None = None) -> Iterator[bool]:
-        """Mark that a user's statement is being run; may be nested. `number` is its number in run_batch().
-
-        Yields False if it was interrupted before it started.
-        """
+    def statement(self) -> Iterator[None]:
+        """Mark that a user's statement is being run; may be nested."""
         with self._lock:
             self._statements += 1
-            if number is not None:
-                self._number = number
-            wanted = self._number not in self._unwanted
         try:
-            yield wanted
+            yield
         finally:
             with self._lock:
                 self._statements -= 1
                 if not self._statements:
                     self._requested = False
-                if number is not None:
-                    self._number = _BETWEEN
-
-    def end_batch(self) -> None:
-        """Note that the next statement is a single one."""
-        with self._lock:
-            self._number, self._unwanted = 0, set()
 
     @contextlib.contextmanager
     def protected(self) -> Iterator[None]:

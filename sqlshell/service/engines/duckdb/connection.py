@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import re
-import time
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
@@ -36,19 +34,7 @@ from sqlshell.service.engines.duckdb.stream_use import StreamUse
 from sqlshell.service.engines.duckdb.translation.binding import Binder
 from sqlshell.service.engines.duckdb.translation.errors import explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
-from sqlshell.service.engines.engine import (
-    CANCELED_BEFORE_START,
-    TOGETHER_SECONDS,
-    Ended,
-    Feed,
-    Outcome,
-    Plan,
-    Relation,
-    Rows,
-    RunOptions,
-    Runs,
-    Sink,
-)
+from sqlshell.service.engines.engine import Feed, Outcome, Plan, Relation, Rows, RunOptions, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
@@ -187,28 +173,6 @@ class DuckdbConnection:
 
         return translated(sql, self._binder.has_function, mismatch)
 
-    def run_batch(self, runs: Runs, options: RunOptions, ended: Ended) -> None:
-        began = time.perf_counter()
-        try:
-            for number, (sql, sink) in enumerate(runs):
-                before = time.perf_counter()
-                with self._cancellation.statement(number) as wanted:
-                    try:
-                        if not wanted:
-                            raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
-                        outcome: Outcome | Exception = self.run(sql, options, sink)
-                        assert isinstance(outcome, Outcome)
-                        if outcome.written is None:
-                            sink.finish(outcome.filed)
-                    except Exception as error:
-                        outcome = error
-                now = time.perf_counter()
-                ended(number, outcome, now - before)
-                if isinstance(outcome, Exception) or not sink.small or now - began > TOGETHER_SECONDS:
-                    return
-        finally:
-            self._cancellation.end_batch()
-
     @property
     def in_transaction(self) -> bool:
         return bool(self.transaction)
@@ -241,40 +205,6 @@ class DuckdbConnection:
                 message = failed.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")
                 raise failed.with_message(message) from error
         return Outcome(message=f"COPY {counts[0][0]}")
-
-    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
-        if self.in_transaction:
-            raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
-        for sql in statements:
-            translation = self._translation(sql, options)
-            try:
-                with explained(translation):
-                    kind = self._checked(translation.statement.sql if translation is not None else sql, options).kind
-            except duckdb.Error as error:
-                raise failure(error) from error
-            if kind in {"TRANSACTION", "SET", "VARIABLE_SET"} or self._elsewhere(sql):
-                cause = f"{first_word(sql).upper()} … affects more than the current database"
-                raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
-        with self._cancellation.statement():
-            self._run_together(statements, options, sink)
-
-    def _run_together(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
-        self._read_only = options.rights is Rights.READ
-        self._cancellation.execute(READ_ONLY if self._read_only else "BEGIN")
-        self.transaction = "open"
-        try:
-            for sql in statements:
-                self._cancellation.check()
-                self.run(sql, options, sink)
-            self._cancellation.check()
-            self._cancellation.execute("COMMIT")
-        except duckdb.Error as error:
-            raise failure(error) from error
-        finally:
-            self.transaction = ""
-            self._read_only = False
-            # There is no transaction after the COMMIT.
-            self._cancellation.roll_back()
 
     def use(self, database: str, schema: str) -> None:
         wanted = database or self.database
@@ -377,8 +307,8 @@ class DuckdbConnection:
             return schema, "main", name
         return database, schema, name
 
-    def interrupt(self, number: int | None = None) -> None:
-        self._cancellation.request(number)
+    def interrupt(self) -> None:
+        self._cancellation.request()
 
     def abandon(self) -> bool:
         return False
@@ -566,15 +496,6 @@ class DuckdbConnection:
         finally:
             if kind not in KEEPS_PLACE:
                 self._after(setting)
-
-    def _elsewhere(self, sql: str) -> bool:
-        """Whether a statement names a database other than the current one."""
-        rows = self._connection.execute("SELECT database_name FROM system.main.duckdb_databases()").fetchall()
-        names = {str(row[0]) for row in rows}
-        others = names - {self.database, "system", "temp", "deltastream"}
-        return any(
-            re.search(rf"(?<![\w.\"`])[\"`]?{re.escape(name)}[\"`]?\s*\.\s*[\w\"`]", sql, re.I) for name in others
-        ) or first_word(sql) in {"use", "attach", "detach"}
 
     def _after(self, setting: Setting | None) -> None:
         """Update the session's state after a statement. Raises Failure for a time zone that only the engine knows."""

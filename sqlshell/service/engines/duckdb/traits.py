@@ -19,7 +19,6 @@ CAPABILITIES: Final = Capabilities(
     store_entities=True,
     attachments=True,
     plans=True,
-    batches=True,
 )
 
 

@@ -43,12 +43,11 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     commits,
     ends_transaction,
     first_word,
-    is_transactional,
     may_change_and_return,
 )
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.result_writer import ResultWriter
-from sqlshell.service.engines.server.session import ServerSession, ignore
+from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -128,9 +127,6 @@ class PostgresqlSession(ServerSession):
     def lose_transaction(self) -> None:
         self._lost_transaction = True
         self._look_at_transaction()
-
-    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
-        self._loop.call(self._run_all(statements, options, sink))
 
     def objects(self, query: ObjectQuery) -> Listing:
         """Objects of the session's database, with temporary tables and what the open transaction made. Raises
@@ -285,23 +281,6 @@ class PostgresqlSession(ServerSession):
         while wrapped and link.transaction in _TRANSACTIONS:
             with contextlib.suppress(Failure):
                 await link.ask("ROLLBACK")
-
-    async def _run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
-        if self.in_transaction:
-            raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
-        for sql in statements:
-            word = first_word(sql)
-            if is_transactional(word):
-                cause = f"{word.upper()} … affects more than the current database"
-                raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
-        await self._execute("BEGIN", options, sink, ignore, ignore)
-        try:
-            for sql in statements:
-                await self._execute(sql, options, sink, ignore, ignore)
-            await self._execute("COMMIT", options, sink, ignore, ignore)
-        finally:
-            if self.in_transaction:
-                await self._execute("ROLLBACK", options, sink, ignore, ignore)
 
     async def _load(self, relation: str, listed: str, data: Iterator[bytes], options: RunOptions) -> Outcome:
         link = await self._ready(options)

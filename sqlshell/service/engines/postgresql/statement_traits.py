@@ -84,11 +84,6 @@ def commits(word: str) -> bool:
     return word in {"commit", "end"}
 
 
-def is_transactional(word: str) -> bool:
-    """Whether a statement begins, divides or ends a transaction, or changes a setting."""
-    return word in _TRANSACTIONAL or word in _SETS
-
-
 def message_of(tag: str) -> str:
     """The message of a statement without rows: PostgreSQL's command tag, without INSERT's OID, which is always 0."""
     verb, _, rest = tag.partition(" ")

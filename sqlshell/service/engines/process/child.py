@@ -31,7 +31,7 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.messages import is_locked
 from sqlshell.service.engines.duckdb.published import FOLDER, RENDERING, RESULTS, SPOOL
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome, Sink
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Sink
 from sqlshell.service.engines.process.frames import (
     READ,
     Answer,
@@ -111,45 +111,42 @@ class Renderer(ResultFiles):
 
 
 class ChildConnection:
-    """A connection, and its running statement. Statements are numbered, so that a late interrupt does not stop another
-    one.
+    """A connection, and its running call. Calls are numbered, so that a late interrupt does not stop the next one, and
+    one that is early stops the call that it is for.
     """
 
     def __init__(self, connect: Callable[[], DuckdbConnection]) -> None:
         self._connect = connect
         self._connection: DuckdbConnection | None = None
         self._lock = threading.Lock()
-        self._first = self._behind = 0
-        """The numbers of the running statements: the first one, and that after the last."""
-        self._unwanted: set[int] = set()
-        self._closed = False
+        self._number = 0
+        """The number of the latest call."""
+        self._unwanted = 0
+        """The number of the latest call that was interrupted before it began."""
+        self._closed = self._runs = False
 
-    def begin(self, first: int, count: int) -> DuckdbConnection:
-        """Mark that `count` statements run inside the block. Raises Failure if the first one has been interrupted."""
+    def begin(self, number: int) -> DuckdbConnection:
+        """Mark that a call runs. Raises Failure if it has been interrupted."""
         if self._connection is None:
             self._connection = self._connect()
         with self._lock:
-            unwanted = {number for number in self._unwanted if number >= first}
-            if first in unwanted or self._closed:
+            if self._unwanted >= number or self._closed:
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
-            self._first, self._behind = first, first + count
-            self._unwanted = {number for number in unwanted if number >= self._behind}
-            for number in unwanted - self._unwanted:
-                self._connection.interrupt(number - first)
+            self._number, self._runs = number, True
             return self._connection
 
     def end(self) -> None:
         with self._lock:
-            self._first = self._behind
+            self._runs = False
             if self._closed and self._connection is not None:
                 self._connection.close()
 
     def interrupt(self, number: int) -> None:
         with self._lock:
-            if self._first <= number < self._behind and self._connection is not None:
-                self._connection.interrupt(number - self._first)
-            elif number >= self._behind:
-                self._unwanted.add(number)
+            if number == self._number and self._runs and self._connection is not None:
+                self._connection.interrupt()
+            elif number > self._number:
+                self._unwanted = number
 
     def progress(self) -> float | None:
         return self._connection.progress() if self._connection is not None else None
@@ -159,15 +156,14 @@ class ChildConnection:
             self._closed = True
             if self._connection is None:
                 return
-            if self._first == self._behind:
-                self._connection.close()
-            else:
+            if self._runs:
                 self._connection.interrupt()
+            else:
+                self._connection.close()
 
     @property
     def runs(self) -> bool:
-        with self._lock:
-            return self._first < self._behind
+        return self._runs
 
     def state(self) -> State | None:
         connection = self._connection
@@ -316,42 +312,21 @@ class Host:
                 self.report(Memory(""))
 
     def _run(self, channel: socket.socket, run: Run) -> None:
-        held, alone = self._held(run.connection), len(run.statements) == 1
-        rows = run.options.partition_rows
-        sinks = [Spool(functools.partial(Path, file), rows) if file else Discard() for file in run.files]
-
-        def ended(number: int, result: Outcome | Exception, seconds: float) -> None:
-            sink = sinks[number]
-            if isinstance(result, Exception):
-                if isinstance(sink, Spool):
-                    sink.drop()
-                answer = Answer(self._error(result), held.state(), seconds=seconds, more=not alone)
-            elif isinstance(sink, Spool):
-                kept = (sink.layout, sink.body, sink.size)
-                answer = Answer(None, held.state(), result, *kept, seconds=seconds, more=not alone)
-            else:
-                answer = Answer(None, held.state(), result, seconds=seconds, more=not alone)
-            send(channel, answer)
-
+        held = self._held(run.connection)
+        sink = Spool(functools.partial(Path, run.file), run.options.partition_rows) if run.file else Discard()
         try:
-            connection = held.begin(run.first, len(run.statements))
-            if run.trusted or alone:
-                outcome = connection.run(run.statements[0], run.options, sinks[0], trusted=run.trusted)
-                if outcome.written is None:
-                    sinks[0].finish(outcome.filed)
-                ended(0, outcome, 0.0)
-            else:
-                connection.run_batch(list(zip(run.statements, sinks, strict=True)), run.options, ended)
-        except OSError as error:
-            if error.filename is None and error.errno in {errno.EPIPE, errno.ECONNRESET}:
-                raise
-            ended(0, error, 0.0)
+            outcome = held.begin(run.number).run(run.statement, run.options, sink, trusted=run.trusted)
+            if outcome.written is None:
+                sink.finish(outcome.filed)
+            kept = (sink.layout, sink.body, sink.size) if isinstance(sink, Spool) else ()
+            answer = Answer(None, held.state(), outcome, *kept)
         except Exception as error:
-            ended(0, error, 0.0)
+            if isinstance(sink, Spool):
+                sink.drop()
+            answer = Answer(self._error(error), held.state())
         finally:
             held.end()
-        if not alone:
-            send(channel, Answer())
+        send(channel, answer)
 
     def _call(self, channel: socket.socket, call: Call) -> None:
         held = None
@@ -360,7 +335,7 @@ class Host:
         try:
             if call.connection:
                 held = self._held(call.connection)
-                result = _called(held.begin(call.number, 1), CONNECTION, call)
+                result = _called(held.begin(call.number), CONNECTION, call)
             else:
                 result = _called(self.engine, ENGINE, call)
                 if call.method == "read":

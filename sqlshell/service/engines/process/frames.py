@@ -131,15 +131,13 @@ Report = Opened | Progress | Broken | Memory | ReplaceSoon
 
 
 class Run(Message, frozen=True):
-    """Run statements one after another; the first has number `first`. Rows are stored in `files`, or discarded if that
-    is None.
-    """
+    """Run a statement. Its rows are stored in `file`, or discarded if that is None."""
 
     connection: int
-    first: int
-    statements: list[str]
+    number: int
+    statement: str
     options: RunOptions
-    files: list[str | None]
+    file: str | None
     trusted: bool = False
 
 
@@ -173,9 +171,8 @@ class Error(Struct, frozen=True, array_like=True):
 
 
 class Answer(Struct, frozen=True, array_like=True):
-    """The result of a call, or of one statement of a run; `more` says that the next statement of the run begins. `size`
-    is the size of the result in bytes, `body` the rows of a small one, `bodies` the sizes of the bodies after the
-    frame.
+    """The result of a call or a statement. `size` is the size of the result in bytes, `body` the rows of a small one,
+    `bodies` the sizes of the bodies after the frame.
     """
 
     error: Error | None = None
@@ -184,8 +181,6 @@ class Answer(Struct, frozen=True, array_like=True):
     layout: Layout | None = None
     body: bytes = b""
     size: int = 0
-    seconds: float = 0.0
-    more: bool = False
     bodies: list[int] = []
     result: Any = None
 
@@ -250,12 +245,6 @@ class Frames:
         message = held[_LENGTH.size : size]
         self._held = held[size:]
         return message
-
-    @property
-    def whole(self) -> bool:
-        """Whether next() returns a message without waiting."""
-        held = self._held
-        return len(held) >= _LENGTH.size and len(held) >= _LENGTH.size + _LENGTH.unpack_from(held)[0]
 
     def body(self, size: int) -> bytes:
         """The next bytes, unchanged. Raises OSError, EOFError."""

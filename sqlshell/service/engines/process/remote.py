@@ -27,10 +27,8 @@ from sqlshell.service.engines.duckdb import contents, objects
 from sqlshell.service.engines.duckdb.published import FOLDER, SPOOL, PublishedRelations
 from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
 from sqlshell.service.engines.engine import (
-    BatchSink,
     CatalogQuery,
     Connection,
-    Ended,
     Feed,
     Listing,
     ObjectQuery,
@@ -39,7 +37,6 @@ from sqlshell.service.engines.engine import (
     Relation,
     Rows,
     RunOptions,
-    Runs,
     Sink,
 )
 from sqlshell.service.engines.process.frames import (
@@ -66,9 +63,6 @@ MOST_IDLE: Final = 12
 
 LONGEST: Final = 30.0
 """The maximum number of seconds between two attempts to open the databases."""
-
-PAUSE_SECONDS: Final = 0.005
-"""How long replies to statements that run together are collected."""
 
 ASKED_SECONDS: Final = 0.2
 """The minimum interval between requests for the progress of a statement."""
@@ -313,9 +307,8 @@ class RemoteConnection:
         self._engine = engine
         self._number = number
         self._process: Process | None = None
-        self._next = 1
-        """The number of the next statement; below, that of the first statement of the latest call."""
-        self._first = 0
+        self._call = 0
+        """The number of the latest call."""
         self._anew = ""
         """A warning about the session for the next statement."""
         self._leaves = False
@@ -332,21 +325,26 @@ class RemoteConnection:
     def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
         if not isinstance(sink, Spool | Discard):
             raise TypeError("rows of an engine's process are kept by a Spool")
-        results: list[Outcome | Exception] = []
-        self._run([(sql, sink)], options, lambda number, result, seconds: results.append(result), trusted=trusted)
-        if isinstance(results[0], Exception):
-            raise results[0]
-        return results[0]
-
-    def run_batch(self, runs: Runs, options: RunOptions, ended: Ended) -> None:
-        self._run(runs, options, ended)
-
-    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
-        process = self._bound()
+        file = self._engine.spool() if isinstance(sink, Spool) else None
+        self._abandoned = False
+        process, answer = self._answered_run(sql, options, file, trusted=trusted)
+        self._take(answer)
         try:
-            self._called(process, "run_all", None, list(statements), options)
-        except ProcessEnded as end:
-            raise self._lost(process, end) from None
+            _check(answer, process)
+        except (Failure, OSError) as error:
+            raise self._failure_with_warning(error) from error
+        outcome = answer.outcome
+        if outcome is None:
+            raise msgspec.ValidationError("an answer without an outcome")
+        if isinstance(sink, Spool) and answer.layout is not None and file is not None:
+            try:
+                self._keep(answer, outcome, sink, file, options)
+            except (Failure, OSError) as error:
+                sink.drop()
+                if is_repeatable(sql):
+                    raise
+                raise ResultLost(error, certain=True) from error
+        return self._with_warning(replace(outcome, written=None))
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         process = self._bound()
@@ -391,9 +389,9 @@ class RemoteConnection:
         except ProcessEnded as end:
             raise self._lost(process, end) from None
 
-    def interrupt(self, number: int | None = None) -> None:
+    def interrupt(self) -> None:
         if self._process is not None:
-            self._process.order(Interrupt(self._number, self._first + (number or 0)))
+            self._process.order(Interrupt(self._number, self._call))
 
     def abandon(self) -> bool:
         process = self._process
@@ -418,56 +416,22 @@ class RemoteConnection:
             self._process.progress.pop(self._number, None)
             self._process.order(Close(self._number))
 
-    def _run(self, runs: Runs, options: RunOptions, ended: Ended, *, trusted: bool = False) -> None:
-        files = [self._engine.spool() if isinstance(sink, Spool) else None for _, sink in runs]
-        asked = [sql for sql, _ in runs]
-        self._abandoned = False
+    def _answered_run(
+        self, sql: str, options: RunOptions, file: Path | None, *, trusted: bool
+    ) -> tuple[Process, Answer]:
+        """The answer to a statement, which is sent again to a new process if it has not begun. Raises Failure."""
+        name = str(file) if file is not None else None
         for last in (False, True):
-            number = 0
             process = self._bound()
-            names = [str(file) if file is not None else None for file in files]
-            message = Run(self._number, self._numbers(len(runs)), asked, options, names, trusted)
             try:
                 with _channel(process) as (channel, frames):
-                    send(channel, message)
-                    while (answer := _answer(frames.next())).more or not number:
-                        # The last reply to several statements belongs to no statement.
-                        result = self._result(answer, runs[number], files[number], options, process)
-                        ended(number, result, answer.seconds)
-                        number += 1
-                        if len(runs) == 1:
-                            break
-                        if not frames.whole:
-                            # Waking up for each small statement would cost more than the statement itself.
-                            pause = min(PAUSE_SECONDS, answer.seconds * (len(runs) - number) / 4)
-                            time.sleep(pause if pause > answer.seconds else 0)
-                return
+                    send(channel, Run(self._number, self._next_number(), sql, options, name, trusted))
+                    return process, _answer(frames.next())
             except ProcessEnded as end:
                 if last or end.begun or self._abandoned:
-                    self._first += number
-                    ended(number, self._lost(process, end), 0.0)
-                    return
+                    raise self._lost(process, end) from None
                 process.why_it_ended()
-
-    def _result(
-        self, answer: Answer, run: tuple[str, BatchSink], file: Path | None, options: RunOptions, process: Process
-    ) -> Outcome | Exception:
-        sql, sink = run
-        self._take(answer)
-        try:
-            _check(answer, process)
-        except (Failure, OSError) as error:
-            return self._failure_with_warning(error)
-        outcome = answer.outcome
-        if outcome is None:
-            raise msgspec.ValidationError("an answer without an outcome")
-        if isinstance(sink, Spool) and answer.layout is not None and file is not None:
-            try:
-                self._keep(answer, outcome, sink, file, options)
-            except (Failure, OSError) as error:
-                sink.drop()
-                return error if is_repeatable(sql) else ResultLost(error, certain=True)
-        return self._with_warning(replace(outcome, written=None))
+        raise AssertionError
 
     def _keep(self, answer: Answer, outcome: Outcome, sink: Spool, file: Path, options: RunOptions) -> None:
         """Keep a complete result, whose file is moved to where the engine's process cannot name it."""
@@ -502,10 +466,9 @@ class RemoteConnection:
         effect = "the statement may have taken effect" if end.begun else "the statement did not run"
         return Failure(sqlstate.INTERNAL, f"the statement failed because {why}; {effect}")
 
-    def _numbers(self, count: int) -> int:
-        self._first = self._next
-        self._next += count
-        return self._first
+    def _next_number(self) -> int:
+        self._call += 1
+        return self._call
 
     def _take(self, answer: Answer) -> None:
         if answer.state is not None:
@@ -526,7 +489,7 @@ class RemoteConnection:
             raise self._lost(process, end) from None
 
     def _called(self, process: Process, method: str, kind: Any, *given: Any) -> Any:
-        return _called(process, Call(self._number, self._numbers(1), method, list(given)), kind, self._take)
+        return _called(process, Call(self._number, self._next_number(), method, list(given)), kind, self._take)
 
     def _bound(self) -> Process:
         """The process, with the session restored to its previous database and schema if the process was replaced.

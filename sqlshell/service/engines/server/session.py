@@ -8,7 +8,7 @@ from pathlib import Path
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Begun, Ended, Feed, Outcome, Plan, Relation, RunOptions, Runs, Sink, Store
+from sqlshell.service.engines.engine import Begun, Feed, Outcome, Plan, Relation, RunOptions, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.failure import Failure
 
@@ -49,14 +49,8 @@ class ServerSession(ABC):
     def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
         return self._loop.call(self._execute(sql, options, sink, ignore, ignore))
 
-    def run_batch(self, runs: Runs, options: RunOptions, ended: Ended) -> None:
-        raise NotImplementedError("Capabilities.batches is False")
-
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         raise not_supported(self._engine_name, "attachments")
-
-    def run_all(self, statements: Sequence[str], options: RunOptions, sink: Sink) -> None:
-        raise not_supported(self._engine_name, "applications")
 
     def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
         return None
@@ -73,7 +67,7 @@ class ServerSession(ABC):
     def resolve(self, names: Sequence[str]) -> Relation:
         return completed(names, self.database, self.schema)
 
-    def interrupt(self, number: int | None = None) -> None:
+    def interrupt(self) -> None:
         self._loop.post(self._cancel())
 
     def abandon(self) -> bool:
