@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import logging
 import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -122,14 +123,21 @@ def _check_alike(cluster: Cluster, engine: str) -> None:
         message = f"the other processes of --state-url use the engine {kept}, not {engine}"
         raise ServiceError(message, "use the same --engine as the other processes, or another database for --state-url")
     for other, flag, what in (
-        (cluster.with_other_engine(), "--engine-url", "server or database"),
-        (cluster.with_other_results(), "--results-url", "storage"),
+        (cluster.differing("engine"), "--engine-url", "server or database"),
+        (cluster.differing("results"), "--results-url", "storage"),
     ):
         if other:
             raise ServiceError(
                 f"{flag} refers to a different {what} from the one used by the process at {other}",
                 f"use the same {flag} for all processes; to change it, stop them all first",
             )
+    if other := cluster.differing("operator"):
+        # Not an error: the file is replaced at one process after another.
+        logging.getLogger("sqlshell.service").warning(
+            "the token in --token-file differs from that of the process at %s, which rejects it with 401; start all "
+            "processes with the same token",
+            other,
+        )
 
 
 def _check_whole(data: Path) -> None:

@@ -15,7 +15,6 @@ from typing import Any, Final, TypeVar
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.cluster.processes import has_ended, own_mark
 from sqlshell.service.storage.postgresql import PostgresqlStorage
 
 T = TypeVar("T")
@@ -34,43 +33,33 @@ CREATE TABLE IF NOT EXISTS processes (id TEXT PRIMARY KEY, address TEXT NOT NULL
 ALTER TABLE processes ADD COLUMN IF NOT EXISTS operator TEXT NOT NULL DEFAULT '';
 ALTER TABLE processes ADD COLUMN IF NOT EXISTS engine TEXT NOT NULL DEFAULT '';
 ALTER TABLE processes ADD COLUMN IF NOT EXISTS results TEXT NOT NULL DEFAULT '';
-ALTER TABLE processes ADD COLUMN IF NOT EXISTS mark TEXT NOT NULL DEFAULT '';
-ALTER TABLE statements ADD COLUMN IF NOT EXISTS previous TEXT NOT NULL DEFAULT '';
 CREATE TABLE IF NOT EXISTS sessions (
   token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, lost DOUBLE PRECISION, PRIMARY KEY (token, name));
 ALTER TABLE sessions ADD COLUMN IF NOT EXISTS in_transaction BOOLEAN NOT NULL DEFAULT FALSE;
+ALTER TABLE sessions ADD COLUMN IF NOT EXISTS ending TEXT NOT NULL DEFAULT '';
 CREATE TABLE IF NOT EXISTS slots (
   organization TEXT NOT NULL, pool TEXT NOT NULL, number INTEGER NOT NULL, process TEXT NOT NULL,
   statement TEXT NOT NULL, PRIMARY KEY (organization, pool, number));
-CREATE TABLE IF NOT EXISTS slot_waits (
-  organization TEXT NOT NULL, pool TEXT NOT NULL, statement TEXT PRIMARY KEY, process TEXT NOT NULL,
-  since DOUBLE PRECISION NOT NULL);
 CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
-CREATE TABLE IF NOT EXISTS endings (statement TEXT PRIMARY KEY);
-CREATE TABLE IF NOT EXISTS session_endings (
-  token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, when_idle BOOLEAN NOT NULL,
-  PRIMARY KEY (token, name));
+ALTER TABLE statements ADD COLUMN IF NOT EXISTS previous TEXT NOT NULL DEFAULT '';
+ALTER TABLE statements ADD COLUMN IF NOT EXISTS ending BOOLEAN NOT NULL DEFAULT FALSE;
 CREATE INDEX IF NOT EXISTS statements_running ON statements (process) WHERE state = '03000';
 """
+"""`ending` says that another process asked the one that has a session or statement to end it: of a session, "now" or,
+once its statements have finished, "idle"."""
 
 _NOW: Final = "extract(epoch FROM clock_timestamp())"
 _ALIVE: Final = f"beat > {_NOW} - {LEASE_SECONDS}"
 
-_OF_POOL: Final = "organization = ? AND pool = ?"
+_GONE: Final = "process <> '' AND NOT EXISTS (SELECT FROM processes WHERE id = process)"
 
-_TAKE_SLOT: Final = f"""
-WITH held AS (SELECT number, statement FROM slots WHERE {_OF_POOL}),
-own AS (SELECT since FROM slot_waits WHERE statement = ?),
-before AS (SELECT count(*) AS number FROM slot_waits JOIN processes ON id = process WHERE {_OF_POOL} AND {_ALIVE}
-  AND (since, statement) < (coalesce((SELECT since FROM own), 'infinity'), ?)
-  AND statement NOT IN (SELECT statement FROM held))
+_TAKE_SLOT: Final = """
+WITH held AS (SELECT number FROM slots WHERE organization = ? AND pool = ?)
 INSERT INTO slots SELECT ?, ?, free, ?, ? FROM generate_series(1, ?) free
-  WHERE free NOT IN (SELECT number FROM held)
-  AND (SELECT count(*) FROM held) + (SELECT number FROM before) < ?
-  ORDER BY free LIMIT 1 OFFSET (SELECT number FROM before) ON CONFLICT DO NOTHING
+  WHERE free NOT IN (SELECT number FROM held) AND (SELECT count(*) FROM held) < ?
+  ORDER BY random() LIMIT 1 ON CONFLICT DO NOTHING
 """
-"""Takes a free slot, if more slots are free than statements have waited longer. Each waiting statement takes a
-different slot, so that they do not conflict."""
+"""Takes a free slot. Random ones, so that processes that try at the same time seldom conflict."""
 
 
 class Peer(Struct, frozen=True):
@@ -90,11 +79,9 @@ class Cluster:
         self, storage: PostgresqlStorage, address: str, token: str = "", engine: str = "", results: str = ""
     ) -> None:
         self.id = str(uuid.uuid4())
-        self.address = address
-        self.token = token
-        self._engine = engine
-        self._results = results
-        self._storage = storage
+        self.storage = storage
+        self._address = address
+        self._traits = {"operator": token, "engine": engine, "results": results}
         self._own: set[tuple[str, str]] = set()
         """The sessions of this process: token and name."""
         self._lost: dict[tuple[str, str], bool] = {}
@@ -104,31 +91,20 @@ class Cluster:
         self._steady = self._renewed = time.monotonic()
         """Since when the database has always responded, and when it last did."""
         storage.create(TABLES)
-        self._end_predecessors()
         self._join()
 
     async def run_async(self, work: Callable[..., T], *values: Any) -> T:
         """Call a method with these values, while the event loop goes on."""
-        return await self._storage.run_async(partial(work, *values))
+        return await self.storage.run_async(partial(work, *values))
 
     def renew(self) -> bool:
         """Renew the lease; returns False if it was lost, so that others have taken over what this process ran."""
-        held = self._storage.write(f"UPDATE processes SET beat = {_NOW} WHERE id = ?", (self.id,)) == 1
+        held = self.storage.write(f"UPDATE processes SET beat = {_NOW} WHERE id = ?", (self.id,)) == 1
         now = time.monotonic()
         if now - self._renewed > LEASE_SECONDS / 2:
             self._steady = now
         self._renewed = now
         return held
-
-    @property
-    def database(self) -> str:
-        """The address of the database, for messages to the operator."""
-        return self._storage.address
-
-    @property
-    def last_error(self) -> str:
-        """Why the database last did not respond."""
-        return self._storage.last_error
 
     def holds_lease(self) -> bool:
         """Whether no other process considers this one dead."""
@@ -141,48 +117,33 @@ class Cluster:
         self._join()
 
     def _join(self) -> None:
-        self._storage.write(
-            "INSERT INTO processes (id, address, beat, operator, engine, results, mark) "
-            f"VALUES (?, ?, {_NOW}, ?, ?, ?, ?)",
-            (self.id, self.address, self.token, self._engine, self._results, own_mark()),
+        self.storage.write(
+            f"INSERT INTO processes (id, address, beat, {', '.join(self._traits)}) VALUES (?, ?, {_NOW}, ?, ?, ?)",
+            (self.id, self._address, *self._traits.values()),
         )
 
-    def _end_predecessors(self) -> None:
-        """Take over from processes of this machine that were killed, without waiting for the end of their leases."""
-        rows = self._storage.read("SELECT id, mark FROM processes WHERE mark <> ''")
-        if ended := [str(process) for process, mark in rows if has_ended(str(mark))]:
-            self._storage.write("DELETE FROM processes WHERE id = ANY(?)", (ended,))
-            self._take_over_from_gone()
-
-    def with_other_engine(self) -> str:
-        """The address of a living process on another server or database, "" if there is none."""
-        return self._differing("engine", self._engine)
-
-    def with_other_results(self) -> str:
-        """The address of a living process with another storage of results, "" if there is none."""
-        return self._differing("results", self._results)
-
-    def _differing(self, column: str, own: str) -> str:
-        rows = self._storage.read(
-            f"SELECT address FROM processes WHERE {_ALIVE} AND {column} NOT IN ('', ?) ORDER BY beat", (own,)
+    def differing(self, trait: str) -> str:
+        """The address of a living process with another "operator", "engine" or "results"; "" if there is none."""
+        own = self._traits[trait]
+        rows = self.storage.read(
+            f"SELECT address FROM processes WHERE {_ALIVE} AND {trait} NOT IN ('', ?) ORDER BY beat", (own,)
         )
         return str(rows[0][0]) if own and rows else ""
 
     def leave(self) -> None:
         """Give up everything that this process has."""
-        self._storage.write(f"UPDATE sessions SET process = '', lost = {_NOW} WHERE process = ?", (self.id,))
-        for table, column in (("slots", "process"), ("slot_waits", "process"), ("processes", "id")):
-            self._storage.write(f"DELETE FROM {table} WHERE {column} = ?", (self.id,))
+        self.storage.write("DELETE FROM processes WHERE id = ?", (self.id,))
+        self._release_from_gone()
 
     def is_member(self, process: str) -> bool:
         """Whether a process is not considered dead."""
-        return bool(self._storage.read("SELECT 1 FROM processes WHERE id = ?", (process,)))
+        return bool(self.storage.read("SELECT 1 FROM processes WHERE id = ?", (process,)))
 
     def peer(self, process: str) -> Peer | None:
         """Another process, None if it is this one or not alive."""
         if process in {"", self.id}:
             return None
-        rows = self._storage.read(f"SELECT address FROM processes WHERE id = ? AND {_ALIVE}", (process,))
+        rows = self.storage.read(f"SELECT address FROM processes WHERE id = ? AND {_ALIVE}", (process,))
         return Peer(process, str(rows[0][0])) if rows else None
 
     def place_of_session(self, token: str, name: str) -> Peer | None:
@@ -192,12 +153,13 @@ class Cluster:
         """
         if not name or (token, name) in self._own:
             return None
-        rows = self._storage.read(
+        held = f"EXISTS (SELECT FROM processes WHERE id = sessions.process AND {_ALIVE})"
+        rows = self.storage.read(
             "WITH before AS (SELECT process, in_transaction FROM sessions WHERE token = ? AND name = ?) "
-            "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (token, name) DO UPDATE SET lost = NULL, process = "
-            f"CASE WHEN EXISTS (SELECT FROM processes WHERE id = sessions.process AND {_ALIVE}) THEN sessions.process "
-            "ELSE excluded.process END RETURNING process, (SELECT process FROM before), "
-            "(SELECT in_transaction FROM before)",
+            "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (token, name) DO UPDATE SET lost = NULL, "
+            f"process = CASE WHEN {held} THEN sessions.process ELSE excluded.process END, "
+            f"ending = CASE WHEN {held} THEN sessions.ending ELSE '' END "
+            "RETURNING process, (SELECT process FROM before), (SELECT in_transaction FROM before)",
             (token, name, token, name, self.id),
         )
         process, before, in_transaction = rows[0]
@@ -217,7 +179,7 @@ class Cluster:
 
     def count_elsewhere(self, token: str) -> None:
         """Count the sessions of the other processes for number_elsewhere()."""
-        counted = self._storage.read(
+        counted = self.storage.read(
             "SELECT count(*) FILTER (WHERE token = ?), count(*) FROM sessions JOIN processes ON id = process "
             f"WHERE id <> ? AND {_ALIVE}",
             (token, self.id),
@@ -230,7 +192,7 @@ class Cluster:
 
     def sessions_elsewhere(self) -> list[tuple[str, str]]:
         """The sessions of the other living processes: token and name."""
-        rows = self._storage.read(
+        rows = self.storage.read(
             f"SELECT token, name FROM sessions JOIN processes ON id = process WHERE id <> ? AND {_ALIVE} ORDER BY name",
             (self.id,),
         )
@@ -239,14 +201,14 @@ class Cluster:
     def end_session(self, token: str, name: str) -> None:
         if (token, name) in self._own:
             self._own.discard((token, name))
-            self._storage.write(
+            self.storage.write(
                 "DELETE FROM sessions WHERE token = ? AND name = ? AND process = ?", (token, name, self.id)
             )
 
     def give_up(self, sessions: Sequence[tuple[str, str]]) -> None:
         """Leave sessions of this process, given by token and name, to the process that is asked for them next."""
         self._own -= set(sessions)
-        self._storage.write_all(
+        self.storage.write_all(
             f"UPDATE sessions SET process = '', lost = {_NOW} WHERE token = ? AND name = ? AND process = ?",
             [(*session, self.id) for session in sessions],
         )
@@ -259,71 +221,57 @@ class Cluster:
 
     def note_transaction(self, token: str, name: str, is_open: bool) -> None:
         """Note whether a session of this process has an open transaction, which would be lost with the process."""
-        self._storage.write(
+        self.storage.write(
             "UPDATE sessions SET in_transaction = ? WHERE token = ? AND name = ? AND process = ?",
             (is_open, token, name, self.id),
         )
 
     def ask_to_end_session(self, token: str, name: str, when_idle: bool) -> None:
         """Ask the process that has a session to end it; `when_idle` once its statements have finished."""
-        self._storage.write(
-            "INSERT INTO session_endings SELECT token, name, process, ? FROM sessions WHERE token = ? AND name = ? "
-            "AND process <> '' ON CONFLICT (token, name) DO UPDATE SET process = excluded.process, "
-            "when_idle = session_endings.when_idle AND excluded.when_idle",
-            (when_idle, token, name),
+        self.storage.write(
+            "UPDATE sessions SET ending = CASE WHEN ending = 'now' THEN ending ELSE ? END WHERE token = ? AND name = ?",
+            ("idle" if when_idle else "now", token, name),
         )
 
     def is_asked_to_end_session(self, token: str, name: str) -> bool:
         """Whether a living process was asked to end a session and has not done so."""
         return bool(
-            self._storage.read(
-                "SELECT 1 FROM session_endings JOIN processes ON id = process "
-                f"WHERE token = ? AND name = ? AND {_ALIVE}",
+            self.storage.read(
+                "SELECT 1 FROM sessions JOIN processes ON id = process "
+                f"WHERE token = ? AND name = ? AND ending <> '' AND {_ALIVE}",
                 (token, name),
             )
         )
 
     def sessions_asked_to_end(self) -> list[tuple[str, str, bool]]:
         """The sessions that others asked this process to end: token, name, and whether once they are idle."""
-        rows = self._storage.read("SELECT token, name, when_idle FROM session_endings WHERE process = ?", (self.id,))
-        return [(str(token), str(name), bool(when_idle)) for token, name, when_idle in rows]
+        rows = self.storage.read(
+            "SELECT token, name, ending FROM sessions WHERE process = ? AND ending <> ''", (self.id,)
+        )
+        return [(str(token), str(name), ending == "idle") for token, name, ending in rows]
 
     def has_ended_session(self, token: str, name: str) -> None:
         """Tell those who asked for it that this process has ended a session."""
-        self._storage.write(
-            "DELETE FROM session_endings WHERE token = ? AND name = ? AND process = ?", (token, name, self.id)
+        self.storage.write(
+            "UPDATE sessions SET ending = '' WHERE token = ? AND name = ? AND process = ?", (token, name, self.id)
         )
 
     def have_slots(self, statements: Collection[str]) -> set[str]:
         """Those of these statements that have a slot of a pool: their engine runs them."""
-        rows = self._storage.read("SELECT statement FROM slots WHERE statement = ANY(?)", (list(statements),))
+        rows = self.storage.read("SELECT statement FROM slots WHERE statement = ANY(?)", (list(statements),))
         return {str(row[0]) for row in rows}
 
     def take_slot(self, organization: str, pool: str, concurrency: int, statement: str) -> bool:
-        """Take one of the slots of a pool, if more slots are free in all processes together than statements have
-        waited longer.
-        """
-        of_pool = organization, pool
-        values = (*of_pool, statement, *of_pool, statement, *of_pool, self.id, statement, concurrency, concurrency)
-        return bool(self._storage.write(_TAKE_SLOT, values))
-
-    def wait_for_slot(self, organization: str, pool: str, statement: str) -> None:
-        """Note that a statement waits for a slot from now on."""
-        self._storage.write(
-            f"INSERT INTO slot_waits VALUES (?, ?, ?, ?, {_NOW}) ON CONFLICT DO NOTHING",
-            (organization, pool, statement, self.id),
-        )
-
-    def end_wait(self, statement: str) -> None:
-        """Note that a statement has a slot, or no longer waits for one."""
-        self._storage.write("DELETE FROM slot_waits WHERE statement = ?", (statement,))
+        """Take one of the slots of a pool, if one is free in all processes together."""
+        values = (organization, pool, organization, pool, self.id, statement, concurrency, concurrency)
+        return bool(self.storage.write(_TAKE_SLOT, values))
 
     def free_slot(self, statement: str) -> None:
-        self._storage.write("DELETE FROM slots WHERE statement = ? AND process = ?", (statement, self.id))
+        self.storage.write("DELETE FROM slots WHERE statement = ? AND process = ?", (statement, self.id))
 
     def loads(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
         """The unfinished statements that other processes have of these tokens and organizations: number, characters."""
-        rows = self._storage.read(
+        rows = self.storage.read(
             "SELECT key, count(*), sum(length(sql)) FROM statements, unnest(ARRAY[owner, organization]) key "
             "WHERE state = ? AND process <> ? AND key = ANY(?) GROUP BY key",
             (sqlstate.RUNNING, self.id, list(keys)),
@@ -332,14 +280,12 @@ class Cluster:
 
     def ask_to_end(self, statement: str) -> None:
         """Ask the process that runs a statement to cancel it."""
-        self._storage.write("INSERT INTO endings VALUES (?) ON CONFLICT DO NOTHING", (statement,))
+        self.storage.write("UPDATE statements SET ending = TRUE WHERE id = ?", (statement,))
 
-    def asked_to_end(self) -> list[str]:
+    def asked_to_end(self) -> set[str]:
         """The statements of this process that others asked to cancel."""
-        rows = self._storage.read(
-            "DELETE FROM endings USING statements WHERE id = statement AND process = ? RETURNING statement", (self.id,)
-        )
-        return [str(row[0]) for row in rows]
+        sql = "SELECT id FROM statements WHERE state = ? AND process = ? AND ending"
+        return {str(row[0]) for row in self.storage.read(sql, (sqlstate.RUNNING, self.id))}
 
     def take_over(self) -> list[str]:
         """Take over the statements of dead processes, and free their sessions and slots. Only one process does so;
@@ -349,19 +295,19 @@ class Cluster:
         """
         if time.monotonic() - self._steady < LEASE_SECONDS:
             return []
-        dead = self._storage.read(f"DELETE FROM processes WHERE NOT {_ALIVE} AND id <> ? RETURNING address", (self.id,))
-        self._take_over_from_gone()
-        return [str(address) for (address,) in dead]
-
-    def _take_over_from_gone(self) -> None:
-        gone = "process <> '' AND NOT EXISTS (SELECT FROM processes WHERE id = process)"
-        self._storage.write(f"UPDATE sessions SET process = '', lost = {_NOW} WHERE {gone}")
-        self._storage.write(f"DELETE FROM slots WHERE {gone}")
-        self._storage.write(
+        dead = self.storage.read(f"DELETE FROM processes WHERE NOT {_ALIVE} AND id <> ? RETURNING address", (self.id,))
+        self._release_from_gone()
+        self.storage.write(
             "UPDATE statements SET process = ? WHERE state = ? AND process <> '' AND NOT EXISTS (SELECT FROM processes "
             "WHERE processes.id = statements.process)",
             (self.id, sqlstate.RUNNING),
         )
+        return [str(address) for (address,) in dead]
+
+    def _release_from_gone(self) -> None:
+        """Free the sessions and slots of processes that are no longer members."""
+        self.storage.write(f"UPDATE sessions SET process = '', ending = '', lost = {_NOW} WHERE {_GONE}")
+        self.storage.write(f"DELETE FROM slots WHERE {_GONE}")
 
     def key(self, name: str) -> bytes:
         """A random key that all processes share, 32 bytes."""
@@ -369,29 +315,16 @@ class Cluster:
 
     def shared_value(self, name: str, value: bytes) -> bytes:
         """The value that the first process stored under a name; if there is none, `value` is stored and returned."""
-        self._storage.write("INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
-        return bytes(self._storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
+        self.storage.write("INSERT INTO keys VALUES (?, ?) ON CONFLICT DO NOTHING", (name, value))
+        return bytes(self.storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
 
     def tidy(self) -> None:
-        """Remove requests about statements and processes that no longer exist, lost sessions that were not used again,
-        and slots and waits of statements that have finished: the database may have executed a call whose response was
-        lost.
+        """Remove lost sessions that were not used again, and slots of statements that have finished: the database may
+        have executed a call whose response was lost.
         """
-        self._storage.write(
+        self.storage.write(
             "DELETE FROM slots WHERE process = ? AND NOT EXISTS "
             "(SELECT FROM statements WHERE id = slots.statement AND state = ?)",
             (self.id, sqlstate.RUNNING),
         )
-        self._storage.write(
-            "DELETE FROM slot_waits WHERE statement IN (SELECT statement FROM slots) OR NOT EXISTS "
-            "(SELECT FROM statements WHERE id = statement AND state = ?) OR NOT EXISTS "
-            "(SELECT FROM processes WHERE id = slot_waits.process)",
-            (sqlstate.RUNNING,),
-        )
-        self._storage.write(f"DELETE FROM sessions WHERE lost < {_NOW} - {FORGOTTEN_SECONDS}")
-        self._storage.write("DELETE FROM endings WHERE NOT EXISTS (SELECT FROM statements WHERE id = statement)")
-        self._storage.write("DELETE FROM session_endings WHERE NOT EXISTS (SELECT FROM processes WHERE id = process)")
-
-    def processes(self) -> Sequence[tuple[Any, ...]]:
-        """The living processes: ID, address, and the digest of the operator's token."""
-        return self._storage.read(f"SELECT id, address, operator FROM processes WHERE {_ALIVE} ORDER BY id")
+        self.storage.write(f"DELETE FROM sessions WHERE lost < {_NOW} - {FORGOTTEN_SECONDS}")

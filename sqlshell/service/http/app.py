@@ -22,7 +22,6 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from sqlshell.interface.models import PARQUET, StatementRequest, Version
-from sqlshell.service.cluster import PEER_PATH
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import BY_PLANE, LEGACY, BearerAuth, caller_of
 from sqlshell.service.http.bodies import Bodies
@@ -108,8 +107,6 @@ def make_app(statements: StatementService, token: str, options: Options, hosts: 
         Route("/openapi.json", api.document, methods=["GET"]),
         WebSocketRoute(STREAMS + "{statement_id}", api.stream),
     ]
-    if cluster is not None:
-        routes.append(Route(PEER_PATH, api.peer, methods=["GET"]))
     if options.legacy:
         from sqlshell.service.http.legacy import Legacy
 
@@ -138,12 +135,12 @@ def make_app(statements: StatementService, token: str, options: Options, hosts: 
 
 
 def _forwarding_of(statements: StatementService) -> Forwarding | None:
-    if statements.cluster is None or statements.peer_check is None:
+    if statements.cluster is None:
         return None
     # httpx is large, and most services have one process.
     from sqlshell.service.http.forwarding import Forwarding
 
-    return Forwarding(statements.cluster, statements.peer_check)
+    return Forwarding(statements.cluster)
 
 
 async def version(request: Request) -> Response:
@@ -215,7 +212,8 @@ class Endpoints:
         by_plane = bool(request.scope.get(BY_PLANE))
         start = "" if by_plane else request.query_params.get("batch", "")
         may_have_secret = not record.spool.size and bool(_MAY_HAVE_SECRET.search(record.sql))
-        if self._forwarding is not None and (record.running or start or may_have_secret):
+        was_forwarded = self._forwarding is not None and self._forwarding.was_forwarded(request)
+        if self._forwarding is not None and not was_forwarded and (record.running or start or may_have_secret):
             elsewhere = await self._forwarding.look_up(request, record)
             if elsewhere is not None:
                 return elsewhere
@@ -267,11 +265,6 @@ class Endpoints:
         if part.span is None:
             return without_bytes(part)
         return StreamingResponse(chunks(path, part.span), part.status, headers, "application/octet-stream")
-
-    async def peer(self, request: Request) -> Response:
-        """Prove to another process of the service which process this is."""
-        assert self._forwarding is not None
-        return self._forwarding.proof(request)
 
     async def document(self, request: Request) -> Response:
         # Built once, because clients without a token may request it.

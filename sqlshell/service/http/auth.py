@@ -10,15 +10,14 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest, least_role
-from sqlshell.service.cluster import PEER_PATH
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.http.errors import NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.storage.storage import Unavailable
 from sqlshell.service.wire.connections import note_token, peer
 from sqlshell.service.wire.scheduling import STRANGERS, RequestScheduler
 
-OPEN = frozenset({"/openapi.json", PEER_PATH})
-"""The paths that need no token. Another process signs its request to PEER_PATH."""
+OPEN = frozenset({"/openapi.json"})
+"""The paths that need no token."""
 
 BY_PLANE = "sqlshell.by_plane"
 """Key in the scope of a request: whether it carries a token of the data plane."""

@@ -17,7 +17,6 @@ from starlette.types import Receive, Scope, Send
 
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster, Peer
-from sqlshell.service.cluster.peer_check import CHALLENGE, OTHER_PROCESS, PROOF, PeerCheck
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.dataplane import BASE
 from sqlshell.service.http.errors import NOT_RUN, message
@@ -67,16 +66,11 @@ class _LeaseEnded(Exception):
     """The process to which a request was passed on is considered dead."""
 
 
-class _WrongUrl(Exception):
-    """The URL of a process does not reach it."""
-
-
 class Forwarding:
     """Forwards requests with their sender's token, which the other process checks again."""
 
-    def __init__(self, cluster: Cluster, check: PeerCheck) -> None:
+    def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._check = check
         self._key = cluster.key("forwarding").hex()
         self._client = httpx.AsyncClient(trust_env=False, limits=httpx.Limits(max_connections=None))
         self._silent: set[str] = set()
@@ -88,7 +82,7 @@ class Forwarding:
         Raises StorageError.
         """
         name = (asked.parameters.session_id if asked.parameters else None) or ""
-        if self._was_forwarded(request):
+        if self.was_forwarded(request):
             # A process that was started again at the same address has no session of the one before it.
             if request.headers.get(PROCESS) != self._cluster.id:
                 return message(RESTARTED, 503, NOT_RUN | {"Retry-After": "2"})
@@ -111,10 +105,7 @@ class Forwarding:
             work = self._passed_on(request, "POST", peer, "/v2/statements", given)
             try:
                 return await self._while_alive(work, peer)
-            except _WrongUrl as error:
-                reason = RESTARTED if str(error) == OTHER_PROCESS else SILENT
-                return message(reason, 503, NOT_RUN | {"Retry-After": "2"})
-            except (httpx.ConnectError, httpx.ConnectTimeout):
+            except (httpx.ConnectError, httpx.ConnectTimeout, httpx.InvalidURL):
                 return message(SILENT, 503, NOT_RUN | {"Retry-After": "2"})
             except _LeaseEnded:
                 return message(LOST, 503, {"Retry-After": "2"})
@@ -131,15 +122,13 @@ class Forwarding:
 
         Raises StorageError.
         """
-        if self._was_forwarded(request):
-            return None
         peer = await self._cluster.run_async(self._cluster.peer, record.process)
         if peer is None:
             return None
         path = f"{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
         try:
             return await self._passed_on(request, request.method, peer, path, {"headers": {}, "timeout": _LOOKING_UP})
-        except (httpx.HTTPError, _WrongUrl):
+        except (httpx.HTTPError, httpx.InvalidURL):
             return message(BATCH_SILENT, 503, {"Retry-After": "2"}) if "batch" in request.query_params else None
 
     async def _while_alive(self, work: Coroutine[Any, Any, Response], peer: Peer) -> Response:
@@ -156,13 +145,10 @@ class Forwarding:
         finally:
             task.cancel()
 
-    def proof(self, request: Request) -> Response:
-        """The response to a process that asks whether its request reaches this one."""
-        proof = self._check.proof(request.headers.get(CHALLENGE, ""))
-        return Response(None, 204, {PROOF: proof}) if proof else message("the request is not signed", 401)
-
-    def _was_forwarded(self, request: Request) -> bool:
-        """Whether another process passed the request on. Only processes know the key."""
+    def was_forwarded(self, request: Request) -> bool:
+        """Whether another process passed the request on, which then says which URL its client used. Only processes know
+        the key.
+        """
         given = request.headers.get(FORWARDED, "")
         known = hmac.compare_digest(given.encode("utf-8", "replace"), self._key.encode())
         if known:
@@ -175,11 +161,7 @@ class Forwarding:
     async def _passed_on(
         self, request: Request, method: str, peer: Peer, path: str, given: Mapping[str, Any]
     ) -> Response:
-        """The response of another process. Raises httpx.HTTPError, and _WrongUrl before anything is sent."""
-        if fault := await self._check.fault(peer):
-            if fault != OTHER_PROCESS:
-                self._check.log(peer, fault)
-            raise _WrongUrl(fault)
+        """The response of another process. Raises httpx.HTTPError and httpx.InvalidURL."""
         headers = {name: request.headers[name] for name in _REQUEST if name in request.headers}
         headers |= {**given["headers"], FORWARDED: self._key, "accept-encoding": "identity"}
         headers[BASE_URL] = f"{request.url.scheme}://{request.url.netloc}"

@@ -7,13 +7,13 @@ import contextlib
 import logging
 import random
 import time
+from collections import defaultdict
 from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import Any, Protocol
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR
 from sqlshell.service.cluster.cluster import BEAT_SECONDS, LEASE_SECONDS, Cluster
-from sqlshell.service.cluster.peer_check import PeerCheck
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organizations
@@ -40,7 +40,6 @@ class MemberService(Protocol):
     organizations: Organizations
     store: StatementStore
     canceller: Canceller
-    peer_check: PeerCheck | None
 
     def resume(self, records: Sequence[Statement]) -> None: ...
 
@@ -56,11 +55,11 @@ class Membership:
         self._beating: asyncio.Task[None] | None = None
         self._unused: dict[tuple[str, str], float] = {}
         """Sessions of this process that do not exist, and since when: their first submission was refused."""
-        self._lines: dict[tuple[str, str], list[Statement]] = {}
+        self._lines: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
         """The statements of this process that wait for a slot of a pool, given by organization and name. Only the first
         one asks the database."""
-        self._ending: dict[tuple[str, str], bool] = {}
-        """Sessions that others asked this process to end, given by token and name: whether once they are idle."""
+        self._ending: set[tuple[str, str, bool]] = set()
+        """Sessions that others asked this process to end: token, name, and whether once they are idle."""
         sessions.on_end = self._session_ended
         sessions.was_lost = cluster.was_lost
         sessions.number_elsewhere = cluster.number_elsewhere
@@ -79,35 +78,20 @@ class Membership:
 
     @contextlib.asynccontextmanager
     async def slot(self, session: Session, pool: Pool, record: Statement) -> AsyncIterator[None]:
-        """Hold a slot of a pool, whose number counts in all processes together. The statement that has waited longest
-        for one is next. Raises Failure.
-        """
+        """Hold a slot of a pool, whose number counts in all processes together. Raises Failure."""
         place = session.organization.id, pool.name
-        line = self._lines.setdefault(place, [])
-        waits = False
         try:
-            # The concurrency of the pool may change meanwhile.
-            while (line and line[0] is not record) or not await self._cluster.run_async(
-                self._cluster.take_slot, *place, pool.size.concurrency, record.statement_id
-            ):
-                if not waits:
-                    waits = True
-                    line.append(record)
-                    await self._cluster.run_async(self._cluster.wait_for_slot, *place, record.statement_id)
-                if record.state is State.ENDING:
-                    raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
-                await asyncio.sleep(random.uniform(*SLOT_SECONDS))
-            if waits:
-                waits = False
-                line.remove(record)
-                await self._cluster.run_async(self._cluster.end_wait, record.statement_id)
+            async with self._lines[place]:
+                # The concurrency of the pool may change meanwhile.
+                while not await self._cluster.run_async(
+                    self._cluster.take_slot, *place, pool.size.concurrency, record.statement_id
+                ):
+                    if record.state is State.ENDING:
+                        raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
+                    await asyncio.sleep(random.uniform(*SLOT_SECONDS))
             yield
         finally:
-            if waits:
-                line.remove(record)
             with contextlib.suppress(StorageError):
-                if waits:
-                    await self._cluster.run_async(self._cluster.end_wait, record.statement_id)
                 await self._cluster.run_async(self._cluster.free_slot, record.statement_id)
 
     async def give_up_idle_sessions(self) -> None:
@@ -131,14 +115,14 @@ class Membership:
             try:
                 await self._look_around()
                 if failed:
-                    _log.info("the database of --state-url at %s responds again", self._cluster.database)
+                    _log.info("the database of --state-url at %s responds again", self._cluster.storage.address)
                 failed = False
             except StorageError as error:
                 if not failed:
                     what, why = "cannot be used", str(error)
                     if isinstance(error, Unreachable):
-                        what, why = "does not respond", self._cluster.last_error
-                    _log.warning("the database of --state-url at %s %s: %s", self._cluster.database, what, why)
+                        what, why = "does not respond", self._cluster.storage.last_error
+                    _log.warning("the database of --state-url at %s %s: %s", self._cluster.storage.address, what, why)
                 failed = True
             except Exception:
                 # Without the beat, others would consider this process dead.
@@ -157,20 +141,17 @@ class Membership:
                 ", ".join(sorted(set(dead))),
                 LEASE_SECONDS,
             )
-            if self._statements.peer_check is not None:
-                self._statements.peer_check.note_lost(dead)
         await cluster.run_async(cluster.tidy)
-        for statement_id in await cluster.run_async(cluster.asked_to_end):
-            record = await store.look_up(statement_id)
-            if record is not None and record.running:
-                self._end(record)
-        for token_id, name, when_idle in await cluster.run_async(cluster.sessions_asked_to_end):
-            self._end_session(token_id, name, when_idle=when_idle)
+        for asked in set(await cluster.run_async(cluster.sessions_asked_to_end)) - self._ending:
+            self._ending.add(asked)
+            self._start(self._end_session(*asked))
         if isinstance(store, SharedStatementStore):
             store.write_again()
             self._statements.resume(await store.load_interrupted())
-        if self._statements.peer_check is not None:
-            self._statements.peer_check.look_around()
+        asked_to_end = await cluster.run_async(cluster.asked_to_end)
+        for record in store.running():
+            if record.statement_id in asked_to_end:
+                self._end(record)
         # Another process may have changed the concurrency of pools for which statements wait here.
         for organization in self._statements.organizations.opened():
             await organization.refresh_pools()
@@ -211,17 +192,13 @@ class Membership:
             catalog.dropped |= owners - known.keys()
 
     def _end(self, record: Statement) -> None:
-        record.cancel()
-        self._statements.canceller.end_soon(record)
+        canceled = record.cancel()
+        if not record.started:
+            self._statements.canceller.finish(record, sqlstate.CANCELED, CANCELED_BEFORE_START)
+        elif canceled:
+            self._statements.canceller.end_soon(record)
 
-    def _end_session(self, token_id: str, name: str, *, when_idle: bool) -> None:
-        """End a session as another process asked, unless that has begun already."""
-        begun = self._ending.get((token_id, name))
-        if begun is None or (begun and not when_idle):
-            self._ending[token_id, name] = when_idle
-            self._start(self._session_end(token_id, name, when_idle=when_idle))
-
-    async def _session_end(self, token_id: str, name: str, *, when_idle: bool) -> None:
+    async def _end_session(self, token_id: str, name: str, when_idle: bool) -> None:
         session = self._sessions.of(token_id, name)
         try:
             if session is not None:
@@ -234,7 +211,7 @@ class Membership:
             # The next beat finds the request again.
             return
         finally:
-            self._ending.pop((token_id, name), None)
+            self._ending.discard((token_id, name, when_idle))
 
     def _start(self, work: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(work)

@@ -61,7 +61,6 @@ from sqlshell.sql.script.lexical_rules import BLANKS
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
-    from sqlshell.service.cluster.peer_check import PeerCheck
     from sqlshell.service.statements.membership import Membership
 
 CLOSING_SECONDS = 5.0
@@ -115,12 +114,6 @@ class StatementService:
         self.canceller = Canceller(organizations, self._sessions, store, options)
         self._control = Control(self._sessions, store, self.canceller, self.thread, cluster)
         self.batches = Batches()
-        self.peer_check: PeerCheck | None = None
-        if cluster is not None:
-            # peer_check imports httpx, which is large, and most services have one process.
-            from sqlshell.service.cluster.peer_check import PeerCheck
-
-            self.peer_check = PeerCheck(cluster)
         self._membership: Membership | None = None
 
     def start(self) -> None:
@@ -262,8 +255,6 @@ class StatementService:
         await asyncio.gather(*self._tasks, return_exceptions=True)
         if self._membership is not None:
             await self._membership.close()
-        if self.peer_check is not None:
-            await self.peer_check.close()
         self.admission.close()
         self.thread.close()
         self._sessions.close()
