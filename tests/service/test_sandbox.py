@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import ctypes
+import errno
 import os
 import socket
 import subprocess
 import sys
 import time
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -22,6 +25,7 @@ linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Lan
 PROGRAM = """
 import os, resource, signal, socket, subprocess, sys, threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import duckdb
 
@@ -144,6 +148,7 @@ def test_what_it_writes_into_the_spool_it_cannot_read(tmp_path: Path) -> None:
 REFUSED = """
 import socket, sys
 from pathlib import Path
+from types import SimpleNamespace
 from sqlshell.service.engines.engine import Limits
 from sqlshell.service.engines.process import child
 from sqlshell.service.engines.process.frames import Open
@@ -173,6 +178,20 @@ def test_a_process_that_cannot_be_restricted_does_not_go_on(tmp_path: Path) -> N
         report = read_report(Frames(ours).next())
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert isinstance(report, Broken) and "cannot be restricted" in report.why and "landlock_add_rule" in report.why
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")
+def test_only_a_missing_landlock_is_done_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    def answer(number: int) -> int:
+        ctypes.set_errno(number)
+        return -1
+
+    for number in (errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM):
+        monkeypatch.setattr(landlock, "_libc", lambda number=number: SimpleNamespace(syscall=lambda *_: answer(number)))
+        assert landlock.version() == 0
+    monkeypatch.setattr(landlock, "_libc", lambda: SimpleNamespace(syscall=lambda *_: answer(errno.EINVAL)))
+    with pytest.raises(OSError, match="landlock_create_ruleset: Invalid argument"):
+        landlock.version()
 
 
 @linux

@@ -6,6 +6,7 @@ The constants are those of include/uapi/linux/landlock.h; they are the same on e
 from __future__ import annotations
 
 import ctypes
+import errno
 import os
 import stat
 import sys
@@ -18,6 +19,8 @@ _ADD: Final = 445
 _RESTRICT: Final = 446
 _ASK_VERSION: Final = 1
 _PATH_BENEATH: Final = 1
+_UNSUPPORTED: Final = frozenset({errno.ENOSYS, errno.EOPNOTSUPP, errno.EPERM})
+"""The kernel was built without Landlock, was started without it, or a container's filter forbids it."""
 
 _WRITE_FILE: Final = 1 << 1
 _READ_FILE: Final = 1 << 2
@@ -58,11 +61,14 @@ class _Beneath(ctypes.Structure):
 
 def version() -> int:
     """The kernel's version of Landlock, 0 for none: another system, a kernel without it, or a container that forbids
-    it.
+    it. Raises OSError if it fails in any other way.
     """
     if not sys.platform.startswith("linux"):
         return 0
-    return max(0, int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_VERSION))))
+    answer = int(_libc().syscall(_CREATE, None, ctypes.c_size_t(0), ctypes.c_uint32(_ASK_VERSION)))
+    if answer < 0 and ctypes.get_errno() not in _UNSUPPORTED:
+        raise _failure("landlock_create_ruleset")
+    return max(0, answer)
 
 
 def network(abi_version: int) -> bool:
