@@ -2,6 +2,14 @@
 
 from __future__ import annotations
 
+import unicodedata
+from typing import Final
+
+_SHOWN: Final = 60
+"""Characters of a long line that are shown before and after the place of an error."""
+
+_CUT: Final = "..."
+
 
 class Failure(Exception):
     """A statement failed: its sqlState and the engine's own message; `missing` names the schema that does not exist,
@@ -28,3 +36,23 @@ class ResultLost(Exception):
         super().__init__(str(error))
         self.error = error
         self.certain = certain
+
+
+def excerpt(sql: str, start: int, end: int = 0) -> str:
+    """The line of an error with marks below it, from character `start` to `end`, or one, as psql and DuckDB show it."""
+    start = min(start, len(sql))
+    line_start = sql.rfind("\n", 0, start) + 1
+    line_end = sql.find("\n", start)
+    line_end = len(sql) if line_end < 0 else line_end
+    first, last = max(line_start, start - _SHOWN), min(line_end, max(end, start + _SHOWN))
+    lead = f"LINE {sql.count(chr(10), 0, start) + 1}: " + _CUT * (first > line_start)
+    blanks = " " * (len(lead) + cells_of(sql[first:start]))
+    marks = "^" * max(1, cells_of(sql[start : min(end, last)]))
+    return f"{lead}{sql[first:last]}{_CUT * (last < line_end)}\n{blanks}{marks}"
+
+
+def cells_of(text: str) -> int:
+    """How many cells of a terminal a text takes."""
+    return sum(
+        0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
+    )

@@ -14,10 +14,9 @@ from sqlshell.config import settings as config
 from sqlshell.config.settings import PREFIX, SETTINGS, Setting
 from sqlshell.interface import sqlstate
 from sqlshell.launch.serve import SERVE, OptionSpec
-from sqlshell.service.engines import spark
+from sqlshell.service.engines import postgresql, spark
 from sqlshell.service.engines.duckdb import traits as duckdb
 from sqlshell.service.engines.engine import Capabilities
-from sqlshell.service.engines.postgresql import traits as postgresql
 from sqlshell.shell.commands import GROUPS, Command
 from sqlshell.shell.commands.examples import EXAMPLES
 

@@ -15,10 +15,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.service.engines import spark
+from sqlshell.service.engines import postgresql, spark
 from sqlshell.service.engines.duckdb import traits as duckdb
 from sqlshell.service.engines.engine import Capabilities
-from sqlshell.service.engines.postgresql import traits as postgresql
 from tests.conftest import Served, serve, stop
 from tests.service import postgresql as postgresql_server
 from tests.service import sail

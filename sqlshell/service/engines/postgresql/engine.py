@@ -11,12 +11,11 @@ from concurrent.futures import ThreadPoolExecutor
 from sqlshell.errors import PasswordMissing, ServiceError
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import CatalogQuery, Connection, Listing, ObjectQuery, Relation, Rows
-from sqlshell.service.engines.postgresql import catalog, objects
+from sqlshell.service.engines.postgresql import CAPABILITIES, catalog
+from sqlshell.service.engines.postgresql.catalog import catalog_sql
 from sqlshell.service.engines.postgresql.connection import NO_PASSWORD, PASSWORD_HINT, PgConnection, Server, Values
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
-from sqlshell.service.engines.postgresql.queries import catalog_sql
 from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
-from sqlshell.service.engines.postgresql.traits import CAPABILITIES, product
 from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.storage import libpq
@@ -60,7 +59,9 @@ class PostgresqlEngine(ServerEngine):
         except ConnectionLost as error:
             raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
         self._first, self._schema = str(database), schema or ""
-        self._version = product(version or "", link.pgconn.server_version)
+        number = link.pgconn.server_version
+        product = (version or "").partition(" on ")[0].partition(",")[0].strip()
+        self._version = product or f"PostgreSQL {number // 10_000}.{number % 10_000}"
         self.hidden_databases = tuple(sorted(str(name) for (name,) in templates))
 
     @property
@@ -126,7 +127,7 @@ class PostgresqlEngine(ServerEngine):
 
     async def _objects(self, database: str, query: ObjectQuery) -> Listing:
         async with self._in(database) as link:
-            return await objects.found(query, link.listing)
+            return await catalog.described(query, link.listing)
 
     @contextlib.asynccontextmanager
     async def _in(self, database: str) -> AsyncIterator[PgConnection]:

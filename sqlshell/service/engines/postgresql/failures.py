@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import Any, Final
 
 from psycopg import pq
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, excerpt
 
 _FIELD: Final = pq.DiagnosticField
 _LENGTH: Final = 64 << 10
 """Maximum characters of a message: a statement can make it arbitrarily long."""
-
-_SHOWN: Final = 60
-"""Characters of a long line that are shown before and after the place of an error."""
-
-_CUT: Final = "..."
 
 _STATES: Final = {"3D000": sqlstate.NO_DATABASE, "3F000": sqlstate.NO_SCHEMA, "42P05": sqlstate.DUPLICATE}
 """The interface's codes for conditions whose PostgreSQL code means something else in the interface."""
@@ -42,7 +36,7 @@ def error_of(result: Any, sql: str, start: int = 0) -> Exception:
     lines = [_text(result, _FIELD.MESSAGE_PRIMARY)]
     place = _text(result, _FIELD.STATEMENT_POSITION)
     if place.isdecimal() and 0 < int(place) - start <= len(sql) + 1:
-        lines.append(_excerpt(sql, int(place) - start - 1))
+        lines.append(excerpt(sql, int(place) - start - 1))
     for name, field in (
         ("DETAIL", _FIELD.MESSAGE_DETAIL),
         ("HINT", _FIELD.MESSAGE_HINT),
@@ -76,19 +70,3 @@ def notice_of(notice: Any) -> str:
 
 def _text(result: Any, field: Any) -> str:
     return (result.error_field(field) or b"").decode("utf-8", "replace")
-
-
-def _excerpt(sql: str, at: int) -> str:
-    """The line of an error with a mark below it, as psql shows it."""
-    at = min(at, len(sql))
-    line_start = sql.rfind("\n", 0, at) + 1
-    line_end = sql.find("\n", at)
-    line_end = len(sql) if line_end < 0 else line_end
-    first, last = max(line_start, at - _SHOWN), min(line_end, at + _SHOWN)
-    lead = f"LINE {sql.count(chr(10), 0, at) + 1}: " + _CUT * (first > line_start)
-    blanks = " " * (len(lead) + sum(map(_cells, sql[first:at])))
-    return f"{lead}{sql[first:last]}{_CUT * (last < line_end)}\n{blanks}^"
-
-
-def _cells(sign: str) -> int:
-    return 0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1

@@ -12,9 +12,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.engine import Outcome, RunOptions, Sink
-from sqlshell.service.engines.postgresql.catalog import type_names
+from sqlshell.service.engines.postgresql.catalog import catalog_sql, type_names
 from sqlshell.service.engines.postgresql.connection import PgConnection
-from sqlshell.service.engines.postgresql.queries import catalog_sql
 from sqlshell.service.engines.postgresql.rows import CopiedLines, RowReader, lines_of_copy
 from sqlshell.service.engines.postgresql.statement_traits import called, locks_rows, message_of, returns_rows
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type, selected

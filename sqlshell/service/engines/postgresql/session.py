@@ -30,11 +30,10 @@ from sqlshell.service.engines.engine import (
     Store,
 )
 from sqlshell.service.engines.postgresql import catalog
+from sqlshell.service.engines.postgresql.catalog import catalog_sql
 from sqlshell.service.engines.postgresql.connection import DESCRIBED, READ_ONLY, PgConnection, Server
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
 from sqlshell.service.engines.postgresql.loading import copy_data
-from sqlshell.service.engines.postgresql.objects import found
-from sqlshell.service.engines.postgresql.queries import catalog_sql
 from sqlshell.service.engines.postgresql.results import calls_with_effects, describe, run_other, run_select
 from sqlshell.service.engines.postgresql.statement_traits import (
     called,
@@ -131,7 +130,7 @@ class PostgresqlSession(ServerSession):
     def objects(self, query: ObjectQuery) -> Listing:
         """Objects of the session's database, with temporary tables and what the open transaction made. Raises
         Failure."""
-        return self._loop.call(self._guarded(found(query, self._listing)))
+        return self._loop.call(self._guarded(catalog.described(query, self._listing)))
 
     def described(self) -> Listing:
         """The session's connection, in one row. Raises Failure."""

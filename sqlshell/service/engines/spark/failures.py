@@ -16,7 +16,7 @@ from google.rpc import error_details_pb2, status_pb2
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, excerpt
 
 DETAILS: Final = "grpc-status-details-bin"
 
@@ -275,6 +275,4 @@ def _marked(message: str, sql: str) -> str:
     lines, found = sql.split("\n"), place(message, sql)
     if found is None or not sql.strip() or not 0 < found[0] <= len(lines) or found[1] > len(lines[found[0] - 1]):
         return ""
-    number, column = found
-    head = f"LINE {number}: "
-    return f"\n\n{head}{lines[number - 1]}\n{' ' * (len(head) + column)}^"
+    return "\n\n" + excerpt(sql, sum(len(line) + 1 for line in lines[: found[0] - 1]) + found[1])

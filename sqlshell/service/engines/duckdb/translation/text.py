@@ -5,16 +5,12 @@ from __future__ import annotations
 import bisect
 import contextlib
 import re
-import unicodedata
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
 
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, cells_of, excerpt
 from sqlshell.sql.analysis.tokens import Token, tokens
-
-_SHOWN: Final = 60
-"""Characters of a line that a message shows before and after an error."""
 
 _LONGEST: Final = 64 << 10
 """Characters of a message in which a position is searched."""
@@ -194,7 +190,7 @@ class TranslatedStatement:
             return None
         start = self.place(span[0])
         end = max(start + 1, self.place(span[1] - 1) + 1)
-        return message[: match.start()] + _excerpt(self.typed, start, end) + message[match.end() :]
+        return message[: match.start()] + excerpt(self.typed, start, end) + message[match.end() :]
 
     def _span(self, match: re.Match[str]) -> tuple[int, int] | None:
         """The range that a message points at, as offsets in this statement."""
@@ -220,27 +216,11 @@ class TranslatedStatement:
         return start, start + max(1, _characters(shown[first:], len(match[4])))
 
 
-def _wide(sign: str) -> int:
-    return 0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1
-
-
 def _characters(text: str, cells: int) -> int:
     """The number of characters of a text in its first cells."""
     taken = 0
     for number, sign in enumerate(text):
         if taken >= cells:
             return number
-        taken += _wide(sign)
+        taken += cells_of(sign)
     return len(text)
-
-
-def _excerpt(sql: str, start: int, end: int) -> str:
-    """The line of an error with marks below it, as DuckDB writes it."""
-    line_start = sql.rfind("\n", 0, start) + 1
-    line_end = sql.find("\n", start)
-    line_end = len(sql) if line_end < 0 else line_end
-    first, last = max(line_start, start - _SHOWN), min(line_end, max(end, start + _SHOWN))
-    lead = f"LINE {sql.count(chr(10), 0, start) + 1}: " + _CUT * (first > line_start)
-    marks = "^" * max(1, sum(map(_wide, sql[start : min(end, last)])))
-    blanks = " " * (len(lead) + sum(map(_wide, sql[first:start])))
-    return f"{lead}{sql[first:last]}{_CUT * (last < line_end)}\n{blanks}{marks}"
