@@ -39,7 +39,7 @@ SECRETLESS = 2_000
 TOKEN_DROPPED = "the token of the statement, or its organization, was dropped"
 
 
-NOT_BEGUN = "not run: the process of the service stopped before the statement began"
+NOT_BEGUN = "not run: the process of the service stopped before the statement ran"
 
 
 class _Reader(Struct, eq=False):

@@ -16,9 +16,9 @@ from sqlshell.service.statements.statement import State, Statement
 from sqlshell.service.statements.store import (
     COLUMNS,
     DELETED,
-    ENDED,
     INSERT,
     LISTED_COLUMNS,
+    OPERATION,
     Ending,
     Row,
     StatementStore,
@@ -26,7 +26,10 @@ from sqlshell.service.statements.store import (
 from sqlshell.service.storage.postgresql import PostgresqlStorage
 from sqlshell.service.storage.storage import StorageError, Unavailable
 
-_ENDED_HERE = f"{ENDED} AND process = ? AND state = '{sqlstate.RUNNING}'"
+_ENDED_HERE = (
+    "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
+    f"bytes = ? WHERE id = ? AND process = ? AND state = '{sqlstate.RUNNING}'"
+)
 
 TAKEN_OVER = "another process of the service has taken over the statement; look the statement up again"
 
@@ -55,7 +58,7 @@ class SharedStatementStore(StatementStore):
         """Add records. Raises Unavailable if they cannot be written: another process could not find them."""
         self._register(records)
         try:
-            await self._shared.run_async(partial(self._insert, [self._begun(record) for record in records]))
+            await self._shared.run_async(partial(self._insert, [self._row(record) for record in records]))
         except BaseException:
             # If a row was written nevertheless, the next beat finds it and ends it.
             self._unregister(records)
@@ -68,8 +71,7 @@ class SharedStatementStore(StatementStore):
 
     def note_operation(self, record: Statement, operation: str) -> None:
         record.operation = operation
-        sql = "UPDATE statements SET operation = ? WHERE id = ?"
-        self._start(self._write_best_effort(lambda: self._shared.write(sql, (operation, record.statement_id))))
+        self._start(self._write_best_effort(lambda: self._shared.write(OPERATION, (operation, record.statement_id))))
 
     async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
         return await self._shared.run_async(lambda: self._cluster.loads(keys))
@@ -162,7 +164,11 @@ class SharedStatementStore(StatementStore):
         """Write ends, for any thread; returns True for each, or, for a statement that is recorded already by another
         process that has taken it over or by an earlier attempt of this one, its record as far as it is known.
         """
-        changed = self._shared.write_each(_ENDED_HERE, [(*item.row, self.process) for item in endings])
+        rows = []
+        for item in endings:
+            statement_id, organization, _, _, _, finished, state, message, *result, _, process = item.row
+            rows.append((organization, state, message, finished, *result, statement_id, process))
+        changed = self._shared.write_each(_ENDED_HERE, rows)
         return [bool(number) or self._taken_over(item.record) for item, number in zip(endings, changed, strict=True)]
 
     def _taken_over(self, record: Statement) -> Statement | None:

@@ -63,16 +63,13 @@ Row = tuple[Any, ...]
 
 
 class Ending(Struct):
-    """How a record ends: `row` are the values of INSERT, if the record `is_new` to the storage, or of ENDED, and `size`
-    the bytes of what is stored besides its rows.
-    """
+    """How a record ends: `row` has the values of PUT, and `size` the bytes of what is stored besides its rows."""
 
     record: Statement
     state: str
     message: str
     finished: float
     row: Row
-    is_new: bool
     size: int
 
 
@@ -99,10 +96,8 @@ class StatementStore:
         self.finished = 0
         """How many records have been finished."""
         self._loads: dict[str, StatementLoad] = {}
-        self._late: deque[tuple[str, Sequence[Any]]] = deque()
-        """Pending writes: the SQL and its values."""
-        self._fresh: dict[str, Statement] = {}
-        """Running records that are not written yet."""
+        self._late: deque[Row] = deque()
+        """The values of PUT for ends that are not written, because the disk is full."""
         self._kept: dict[str, StatementLoad] = {}
         # A storage that cannot be written is noticed at the start.
         storage.write(
@@ -137,10 +132,7 @@ class StatementStore:
         record.operation = operation
         if self._storage.durable and record.running:
             with contextlib.suppress(Unavailable):
-                self._write_fresh()
-                self._storage.write(
-                    "UPDATE statements SET operation = ? WHERE id = ?", (operation, record.statement_id)
-                )
+                self._storage.write(OPERATION, (operation, record.statement_id))
 
     def kept(self) -> Sequence[Row]:
         """The number of stored records of each organization, and their bytes. For any thread."""
@@ -161,16 +153,14 @@ class StatementStore:
         share must be written: then it raises Unavailable.
         """
         self._register(records)
-        self._fresh.update((record.statement_id, record) for record in records)
         if self._storage.durable:
             with contextlib.suppress(Unavailable):
-                self._write_fresh()
+                self._storage.write_all(PUT, [self._row(record) for record in records])
 
     def finish(self, *endings: tuple[Statement, str, str]) -> None:
         """Finish records with a sqlState and message. All are written in one transaction before their states change."""
         prepared = self._prepared(endings)
-        self._late.extend((ENDED, item.row) for item in prepared if not item.is_new)
-        self._late.extend((INSERT, item.row) for item in prepared if item.is_new)
+        self._late.extend(item.row for item in prepared)
         self._write_late()
         self._settle(prepared)
 
@@ -190,14 +180,9 @@ class StatementStore:
                 kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), record.spool.layout))
             else:
                 record.spool.drop()
-            context = msgspec.json.encode(record.context)
-            rest = (context, kept, record.spool.body, record.spool.size)
-            is_new = self._fresh.pop(record.statement_id, None) is not None
-            row: Row = (record.organization, state, message, finished, *rest, record.statement_id)
-            if is_new:
-                row = (*_first(record), finished, state, message, *rest, record.previous, self.process)
-            size = bytes_of(message) + len(context) + len(kept or b"")
-            prepared.append(Ending(record, state, message, finished, row, is_new, size))
+            row = self._row(record, finished, state, message, kept)
+            size = bytes_of(message) + len(row[8]) + len(kept or b"")
+            prepared.append(Ending(record, state, message, finished, row, size))
         return prepared
 
     def _settle(self, endings: Sequence[Ending]) -> None:
@@ -227,10 +212,8 @@ class StatementStore:
 
     def drop(self, records: Sequence[Statement]) -> None:
         """Remove records that did not run and were not reported to the client."""
-        written = [(item.statement_id,) for item in records if self._fresh.pop(item.statement_id, None) is None]
-        if written:
-            with contextlib.suppress(StorageError):
-                self._storage.write_all(DELETED, written)
+        with contextlib.suppress(StorageError):
+            self._storage.write_all(DELETED, [(item.statement_id,) for item in records])
         self._unregister(records)
 
     def _register(self, records: Sequence[Statement]) -> None:
@@ -285,27 +268,27 @@ class StatementStore:
         if not load.number:
             del self._loads[key]
 
-    def _write_fresh(self) -> None:
-        """Write the running records that are not written yet."""
-        if self._fresh:
-            self._storage.write_all(INSERT, [self._begun(record) for record in self._fresh.values()])
-        self._fresh.clear()
-
-    def _begun(self, record: Statement) -> Row:
-        """The values of INSERT for a record that is running."""
-        context = msgspec.json.encode(record.context)
-        return (*_first(record), 0.0, record.sql_state, "", context, None, None, 0, record.previous, self.process)
+    def _row(
+        self,
+        record: Statement,
+        finished: float = 0.0,
+        state: str = sqlstate.RUNNING,
+        message: str = "",
+        kept: bytes | None = None,
+    ) -> Row:
+        """The values of PUT for a record."""
+        first = record.statement_id, record.organization, record.owner, record.text, record.created
+        context, spool = msgspec.json.encode(record.context), record.spool
+        rows = (spool.body, spool.size) if finished else (None, 0)
+        return (*first, finished, state, message, context, kept, *rows, record.previous, self.process)
 
     def _write_late(self) -> None:
-        """Write the pending changes; if the disk is full, the latest ones stay pending."""
-        rows = list(self._late)
+        """Write the ends that are not written; if the disk is full, the latest ones stay pending."""
         try:
-            for sql in (DELETED, ENDED, INSERT):
-                if some := [row for which, row in rows if which is sql]:
-                    self._storage.write_all(sql, some)
-                    self._late = deque(item for item in self._late if item[0] is not sql)
+            self._storage.write_all(PUT, list(self._late))
+            self._late.clear()
         except Unavailable:
-            sizes = [sum(len(value) for value in row if isinstance(value, str | bytes)) for _, row in self._late]
+            sizes = [sum(len(value) for value in row if isinstance(value, str | bytes)) for row in self._late]
             size = sum(sizes)
             for one in sizes:
                 if len(self._late) <= LATE and size <= LATE_SIZE:
@@ -360,55 +343,52 @@ class StatementStore:
         """
         oldest = time.time() - retention
         rows = self._storage.read(f"{self._swept} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEEP_BATCH))
-        gone = [self._forgotten(row) for row in rows]
+        self._forget(rows)
         more = len(rows) == SWEEP_BATCH
-
-        def exceeded(kept: StatementLoad) -> bool:
-            return kept.size > quota or kept.number > records
-
         for organization, kept in list(self._kept.items()):
-            if not exceeded(kept):
+            number, size = kept.number - records, kept.size - quota
+            if number <= 0 and size <= 0:
                 continue
-            known = set(gone)
             rows = self._storage.read(
-                f"{self._swept} organization = ? ORDER BY finished LIMIT ?", (organization, SWEEP_BATCH + len(known))
+                f"{self._swept} organization = ? ORDER BY finished LIMIT ?", (organization, SWEEP_BATCH)
             )
+            gone = []
             for row in rows:
-                if not exceeded(kept):
+                if number <= 0 and size <= 0:
                     break
-                if (row[0],) not in known:
-                    gone.append(self._forgotten(row))
-            more = more or (len(rows) >= SWEEP_BATCH and exceeded(kept))
-        self._late.extend((DELETED, row) for row in gone)
+                gone.append(row)
+                number, size = number - 1, size - row[2]
+            self._forget(gone)
+            more = more or (len(gone) == SWEEP_BATCH and (number > 0 or size > 0))
         self._write_late()
         return more
 
-    def _forgotten(self, row: Sequence[Any]) -> tuple[str]:
-        """Remove the result of a finished record; returns its ID."""
-        statement_id, organization, size = row
-        record = self._recent.get(statement_id)
-        self._let_go(statement_id)
-        if record is not None:
-            record.spool.drop()
-        else:
-            self._place(organization, statement_id).remove()
-        self._kept_of(organization).add(-1, -size)
-        return (statement_id,)
+    def _forget(self, rows: Sequence[Row]) -> None:
+        """Remove finished records and their results."""
+        self._storage.write_all(DELETED, [row[:1] for row in rows])
+        for statement_id, organization, size in rows:
+            record = self._recent.get(statement_id)
+            self._let_go(statement_id)
+            if record is not None:
+                record.spool.drop()
+            else:
+                self._place(organization, statement_id).remove()
+            self._kept_of(organization).add(-1, -size)
 
     def _kept_of(self, organization: str) -> StatementLoad:
         return self._kept.setdefault(organization, StatementLoad())
 
     def known(self, organization: str) -> set[str]:
         """The IDs of an organization's statements."""
-        self._write_fresh()
         return {
             row[0] for row in self._storage.read("SELECT id FROM statements WHERE organization = ?", (organization,))
         }
 
     def keep_only(self, organizations: Collection[str]) -> None:
-        """Remove the finished records of dropped organizations from memory; they are already deleted in the storage."""
+        """Remove the finished records of dropped organizations; most are already deleted in the storage."""
         gone = self._kept.keys() - organizations - {""}
         for organization in gone:
+            self._storage.write("DELETE FROM statements WHERE organization = ? AND finished > 0", (organization,))
             del self._kept[organization]
         if gone:
             for statement_id in [key for key, record in self._recent.items() if record.organization in gone]:
@@ -461,19 +441,14 @@ def _leaves(sql: str) -> bool:
     return sql.startswith("TERMINATE SESSION ") and sql.endswith(" WHEN IDLE")
 
 
-def _first(record: Statement) -> tuple[str, str, str, str, float]:
-    """The columns of a record that are known before it runs."""
-    return record.statement_id, record.organization, record.owner, record.text, record.created
-
-
 _WRITTEN = (
     "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, previous, process"
 )
 COLUMNS = f"{_WRITTEN}, operation"
 LISTED_COLUMNS = COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
 DELETED = "DELETE FROM statements WHERE id = ?"
-ENDED = (
-    "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
-    "bytes = ? WHERE id = ?"
-)
+OPERATION = "UPDATE statements SET operation = ? WHERE id = ?"
 INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES ({', '.join('?' * 14)})"
+_CHANGED = ("organization", "state", "message", "finished", "context", "outcome", "body", "bytes")
+PUT = f"{INSERT} ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _CHANGED)}"
+"""Writes a record, which may be stored already."""
