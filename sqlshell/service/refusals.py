@@ -29,7 +29,3 @@ class TooManyRequests(Refusal):
 
 class ShuttingDown(Refusal):
     """The service accepts no more statements."""
-
-
-class ClientDisconnected(Refusal):
-    """The client has disconnected: nobody waits for the response."""

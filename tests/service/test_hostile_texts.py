@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from functools import partial
 
 import pytest
 
@@ -14,8 +15,6 @@ from sqlshell.service.engines.duckdb import statement_traits
 from sqlshell.service.engines.duckdb.configuration import Setting
 from sqlshell.service.engines.duckdb.results.copying import copied_out
 from sqlshell.service.failure import Failure
-from sqlshell.service.refusals import ClientDisconnected
-from sqlshell.service.statements import splitting
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import redacted_statements
 from sqlshell.sql.script.splitting import split
@@ -69,20 +68,6 @@ def test_a_text_is_read_in_linear_time(text: str) -> None:
     assert split(text) is not None
 
 
-def test_a_text_is_not_read_on_for_a_client_that_left() -> None:
-    asked: list[int] = []
-
-    def left() -> bool:
-        asked.append(1)
-        return len(asked) == 2
-
-    thread = ReadingThread()
-    with pytest.raises(ClientDisconnected, match="the client disconnected"):
-        asyncio.run(splitting.split("select " + "''" * 100_000, "somebody", thread, 1000, left))
-    thread.close()
-    assert len(asked) == 2
-
-
 def test_comments_and_blanks_are_no_part_of_a_statement() -> None:
     assert dialect.without_literals("""a /* ' */ 'b''c' --d""") == "a   ''''"
     assert dialect.read("/**//**/ use -- x\n database /* y */ d") == dialect.Use("database", ("d",))
@@ -108,7 +93,7 @@ def test_the_others_run_while_statements_are_looked_through_for_secrets() -> Non
         before = turns
         given = [f"create table t{number} (a int)" for number in range(2000)]
         given[1500] = "create secret x with ('secret_string' = 'hush')"
-        found = await redacted_statements(given, "anybody", thread)
+        found = await thread.read(len(given) * 30, partial(redacted_statements, given))
         running.cancel()
         assert [number for number, item in enumerate(found) if item is not None] == [1500]
         assert found[1500] is not None and "hush" not in found[1500].text

@@ -11,8 +11,6 @@ import pytest
 
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.pools import Pool, Size
-from sqlshell.service.statements.reading_thread import PIECE, ReadingThread
-from sqlshell.service.statements.splitting import split
 from tests.conftest import serve, stop
 from tests.service.client import Client
 
@@ -158,21 +156,6 @@ def test_one_that_leaves_the_queue_takes_no_place() -> None:
         return await admitted(pool, "ab")
 
     assert asyncio.run(run()) == "ab"
-
-
-def test_long_texts_are_read_in_turn() -> None:
-    async def run() -> list[str]:
-        thread, ended = ReadingThread(), []
-
-        async def read(owner: str, size: int) -> None:
-            assert len(await split("select '" + "x" * size + "'", owner, thread, 10)) == 1
-            ended.append(owner)
-
-        await asyncio.gather(*(read("many", 20 * PIECE) for _ in range(8)), read("one", 3 * PIECE))
-        thread.close()
-        return ended
-
-    assert asyncio.run(run())[0] == "one"
 
 
 def test_a_reader_with_many_long_statements_keeps_nobody_out(tmp_path: Path) -> None:

@@ -2,32 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import pytest
 
 from sqlshell.service.http.app import REFUSED
 from sqlshell.service.refusals import Refusal, RequestTooLarge
-from sqlshell.service.statements.reading_thread import ReadingThread
-from sqlshell.service.statements.redaction import HEAD, LONG, RedactedStatement, redacted_statements
+from sqlshell.service.statements.redaction import HEAD, LONG, redacted_statements
 from sqlshell.service.statements.splitting import split
-from sqlshell.sql.script.items import Item
-
-
-def redacted(*given: str) -> list[RedactedStatement | None]:
-    thread = ReadingThread()
-    try:
-        return asyncio.run(redacted_statements(given, "owner", thread))
-    finally:
-        thread.close()
-
-
-def items(text: str, most: int) -> list[Item]:
-    thread = ReadingThread()
-    try:
-        return asyncio.run(split(text, "owner", thread, most))
-    finally:
-        thread.close()
 
 
 def test_every_reason_of_a_refusal_has_a_status() -> None:
@@ -38,17 +18,17 @@ def test_every_reason_of_a_refusal_has_a_status() -> None:
 @pytest.mark.parametrize("padding", [0, 2_000], ids=["in the event loop", "in the thread"])
 def test_a_submission_has_a_maximum_of_statements(padding: int) -> None:
     comment = f"/*{'-' * padding}*/"
-    assert len(items(f"{comment}select 1; select 2; select 3", 3)) == 3
+    assert len(split(f"{comment}select 1; select 2; select 3", 3)) == 3
     with pytest.raises(RequestTooLarge, match=r"more than 2 statements \(limit set by .*\); split it"):
-        items(f"{comment}select 1; select 2; select 3", 2)
+        split(f"{comment}select 1; select 2; select 3", 2)
 
 
 def test_backslash_commands_are_no_statements_of_the_maximum() -> None:
-    assert len(items("\\a\n\\b\nselect 1;", 1)) == 3
+    assert len(split("\\a\n\\b\nselect 1;", 1)) == 3
 
 
 def test_each_statement_is_redacted_by_itself() -> None:
-    found = redacted("select 1", "create secret s with ('secret_string' = 'hush')", "select 'hush'")
+    found = redacted_statements(["select 1", "create secret s with ('secret_string' = 'hush')", "select 'hush'"])
     assert found[0] is None
     assert found[2] is None
     assert found[1] is not None
@@ -60,7 +40,7 @@ def test_each_statement_is_redacted_by_itself() -> None:
 @pytest.mark.parametrize("before", [0, LONG - 20, LONG + 20, 3 * LONG])
 def test_of_a_long_statement_with_a_secret_only_the_beginning_is_stored(before: int) -> None:
     sql = f"create secret s with ('description' = '{'x' * before}', 'secret_string' = 'hush{'y' * 2 * LONG}')"
-    (found,) = redacted(sql)
+    (found,) = redacted_statements([sql])
     assert found is not None
     assert found.cut
     assert not found.values
@@ -69,4 +49,4 @@ def test_of_a_long_statement_with_a_secret_only_the_beginning_is_stored(before: 
 
 
 def test_a_long_statement_without_secrets_is_stored_as_it_is() -> None:
-    assert redacted(f"insert into t values ('{'x' * 3 * LONG}')") == [None]
+    assert redacted_statements([f"insert into t values ('{'x' * 3 * LONG}')"]) == [None]

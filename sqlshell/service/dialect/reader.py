@@ -77,11 +77,6 @@ class Reading:
             self._tokens = tokens
         return tokens
 
-    @property
-    def takes_long(self) -> bool:
-        """Whether statement() may block the event loop for too long."""
-        return len(self.sql) > HEAD and self._dialect.first.match(without_comments(self.sql[:HEAD])) is not None
-
     def statement(self) -> DialectStatement | None:
         """The statement parsed; None for one that is for the engine.
 

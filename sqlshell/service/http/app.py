@@ -39,7 +39,6 @@ from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.valid_names import name_pattern
 from sqlshell.service.options import Options
 from sqlshell.service.refusals import (
-    ClientDisconnected,
     InvalidRequest,
     InvalidToken,
     Refusal,
@@ -50,7 +49,6 @@ from sqlshell.service.refusals import (
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import wait_for_response
 from sqlshell.service.storage.storage import Unavailable
-from sqlshell.service.wire.connections import is_disconnected
 from sqlshell.service.wire.refused import ReadBodyFirst
 from sqlshell.service.wire.scheduling import RequestScheduler
 from sqlshell.version import __version__
@@ -79,7 +77,6 @@ _MAY_HAVE_SECRET = re.compile(r"\bapi_tokens?\b", re.I)
 
 REFUSED: Mapping[type[Refusal], int] = {
     InvalidRequest: 400,
-    ClientDisconnected: 400,
     InvalidToken: 401,
     RequestTooLarge: 413,
     TooManyRequests: 429,
@@ -194,7 +191,7 @@ class Endpoints:
                     async with asyncio.timeout(BATCH_SECONDS):
                         await batch.finished.wait()
                 return await self._responses.batch(batch, 0, timezone, request, caller)
-            records = await self._statements.submit(asked, caller, attachments, lambda: is_disconnected(request.scope))
+            records = await self._statements.submit(asked, caller, attachments)
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
         await wait_for_response(records[-1], GRACE_SECONDS)

@@ -8,6 +8,7 @@ import uuid
 import weakref
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 
@@ -109,7 +110,7 @@ class Admission:
         # Nothing is awaited between the check and the reservation.
         await self.check_load(caller, len(given), size, times)
         with self._store.reserved((caller.token_id, caller.organization), len(given), size) as admit:
-            sent = await self._sent(given, caller)
+            sent = await self._sent(given)
             session, single_use = await self._session(request, caller, times)
             records: list[Statement] = []
             for item in sent:
@@ -131,7 +132,7 @@ class Admission:
     ) -> list[Statement]:
         """The records of statements that cannot run, for example because their organization cannot be opened."""
         records = []
-        for item in await self._sent(given, caller):
+        for item in await self._sent(given):
             context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
             spool = Spool(lambda: self._organizations.result_file("", "refused"), self._options.partition_rows)
             record = Statement(item.sql, caller.organization, caller.token_id, spool, context)
@@ -143,8 +144,9 @@ class Admission:
     def close(self) -> None:
         self._openers.shutdown(wait=False, cancel_futures=True)
 
-    async def _sent(self, given: Sequence[SentText], caller: Caller) -> list[_Sent]:
-        redacted = await redacted_statements([sql for sql, _ in given], caller.token_id, self._thread)
+    async def _sent(self, given: Sequence[SentText]) -> list[_Sent]:
+        texts = [sql for sql, _ in given]
+        redacted = await self._thread.read(sum(map(len, texts)), partial(redacted_statements, texts))
         return [_Sent(*item, redaction) for item, redaction in zip(given, redacted, strict=True)]
 
     async def _session(self, request: StatementRequest, caller: Caller, times: int) -> tuple[Session, bool]:

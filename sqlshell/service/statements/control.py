@@ -76,7 +76,7 @@ class Control:
                 self._sessions.of_organization(organization), running, owners, record.spool, elsewhere
             )
         else:
-            record.outcome = await self._thread.run(record.owner, partial(self._list_queries, session, record))
+            record.outcome = await self._thread.run(partial(self._list_queries, session, record))
             self._canceller.finish(record, sqlstate.DONE, record.outcome.message)
             return
         record.spool.finish()

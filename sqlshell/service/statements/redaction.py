@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 
 from msgspec import Struct
 
-from sqlshell.service.statements.reading_thread import SHORT, ReadingThread
-
-LONG = 64 << 10
+LONG = 16 << 10
 """Characters of a statement that names a secret, from which on only its beginning is stored."""
 
 HEAD = 4 << 10
@@ -30,13 +27,9 @@ class RedactedStatement(Struct, frozen=True):
         return f"RedactedStatement({self.text!r})"
 
 
-async def redacted_statements(
-    given: Sequence[str], owner: str, thread: ReadingThread
-) -> list[RedactedStatement | None]:
+def redacted_statements(given: Sequence[str]) -> list[RedactedStatement | None]:
     """Return the text without secrets of each statement that contains secrets; None for the other statements."""
-    if sum(map(len, given)) <= SHORT:
-        return [_redacted(sql) for sql in given]
-    return [await thread.run(owner, partial(_redacted, sql)) for sql in given]
+    return [_redacted(sql) for sql in given]
 
 
 def _redacted(sql: str) -> RedactedStatement | None:

@@ -47,7 +47,7 @@ from sqlshell.service.statements.admission import AT_ONCE, Admission, SentText
 from sqlshell.service.statements.batches import Batch, Batches, EndedStatement
 from sqlshell.service.statements.canceller import NOT_BEGUN, SESSION_ENDED, Canceller, end_of, when_stopped
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
-from sqlshell.service.statements.reading_thread import ReadingThread
+from sqlshell.service.statements.reading_thread import LONG, ReadingThread
 from sqlshell.service.statements.runner import Executor, StartedFeed
 from sqlshell.service.statements.splitting import split
 from sqlshell.service.statements.statement import STOPPED, Statement, wait_for_response
@@ -133,12 +133,11 @@ class StatementService:
         request: StatementRequest,
         caller: Caller,
         attachments: Attachments | None = None,
-        is_disconnected: Callable[[], bool] = bool,
     ) -> list[Statement]:
         """Start the statements of a request; returns their records, in order.
 
-        `attachments` are closed when they have finished; `is_disconnected` returns whether the client has disconnected.
-        The records have failed if the caller's organization cannot be opened. Raises Refusal.
+        `attachments` are closed when they have finished. The records have failed if the caller's organization cannot be
+        opened. Raises Refusal.
         """
         attachments = attachments or Attachments()
         running = False
@@ -146,7 +145,7 @@ class StatementService:
             if self.draining:
                 raise ShuttingDown("the service is shutting down")
             most = self._options.bounds.statements
-            items = await split(request.statement, caller.token_id, self.thread, most, is_disconnected)
+            items = await self.thread.read(len(request.statement), partial(split, request.statement, most))
             given = [(item.text, item.ending) for item in items if isinstance(item, script.Statement)]
             if not items:
                 raise InvalidRequest("request.statement contains no statement")
@@ -287,7 +286,7 @@ class StatementService:
     @staticmethod
     def _control_statement(reading: Reading) -> ControlStatement | None:
         """The parsed statement, if it is a control statement; None for others."""
-        if reading.takes_long:
+        if len(reading.sql) > LONG:
             return None
         with contextlib.suppress(Failure):
             asked = reading.statement()
@@ -408,7 +407,7 @@ class StatementService:
     ) -> None:
         """Run the next statement of a submission, and those after it that the engine can run in the same slot."""
         record, submitted = batch.records[batch.at], batch.records[batch.at].organization
-        asked = await self.thread.parse(record.reading, record.owner)
+        asked = await self.thread.read(len(record.sql), record.reading.statement)
         if is_control(asked):
             record.context = session.echo()
             await self._control.run(session, record, asked)
@@ -456,7 +455,7 @@ class StatementService:
         """The next statement of a submission, and those after it that the engine can run in the same slot."""
         records = batch.records[batch.at : batch.at + MOST_TOGETHER]
         for number, record in enumerate(records[1:], 1):
-            if not await self.thread.is_for_engine(record.reading, record.owner):
+            if not await self.thread.read(len(record.sql), record.reading.is_for_engine):
                 return records[:number]
             self._settle_in(record, session, None)
         return records
