@@ -18,14 +18,12 @@ from websockets.sync.client import connect
 
 from sqlshell.service.dialect import names_of, targets
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.translation import text
 from sqlshell.service.engines.duckdb.translation.functions import MADE, MADE_OF_TEXT, REFUSED
 from sqlshell.service.engines.duckdb.translation.statement import translated
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from sqlshell.sql.analysis.read_only_functions import is_read_only_function
-from sqlshell.sql.analysis.tokens import Token, tokens
 from tests.conftest import Served
 from tests.service.client import Client
 from tests.service.test_types import TABLE, Kept
@@ -680,22 +678,3 @@ def test_arrows_of_lambdas_are_left_alone() -> None:
     connection.close()
     engine.close()
     assert rows == ['["[1]","[8]","7"]']
-
-
-def test_the_tokens_of_literals_are_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The texts contain what forms of the dialect contain; a call among the values is still read."""
-    read: list[str] = []
-
-    def counted(sql: str) -> Iterator[Token]:
-        read.append(sql)
-        return tokens(sql)
-
-    monkeypatch.setattr(text, "tokens", counted)
-    rows = ", ".join(f"({number}, 'floor (x) map [1] -> it''s', 39e-2, null)" for number in range(100))
-    for name in ("t", '"t"', "a.t (i, s, d, n)"):
-        assert translated(f"insert into {name} values {rows}", lambda _: False, lambda _: None) is None
-    assert not read
-    assert (
-        translated(f"insert into t values {rows}, (1, instr('b', 'a'), 1, 1)", lambda _: True, lambda _: None) is None
-    )
-    assert len(read) == 1

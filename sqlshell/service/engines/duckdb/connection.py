@@ -31,8 +31,7 @@ from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, che
 from sqlshell.service.engines.duckdb.rights.check import AllowedStatement, Policy, check, denied, spoken
 from sqlshell.service.engines.duckdb.statement_traits import brief, first_word, returns_rows, writes_inside
 from sqlshell.service.engines.duckdb.stream_use import StreamUse
-from sqlshell.service.engines.duckdb.translation.binding import Binder
-from sqlshell.service.engines.duckdb.translation.errors import explained
+from sqlshell.service.engines.duckdb.translation.binding import Binder, explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
 from sqlshell.service.engines.engine import Feed, Outcome, Plan, Relation, Rows, RunOptions, Sink
 from sqlshell.service.failure import Failure

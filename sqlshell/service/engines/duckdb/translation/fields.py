@@ -10,42 +10,27 @@ from sqlshell.sql.identifiers import literal
 
 _CLOSING: Final = frozenset(")]}")
 _NOT_VALUES: Final = frozenset(
-    (
-        *("ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "FROM", "HAVING", "IN", "IS", "LIKE"),
-        *(
-            "LIMIT",
-            "NOT",
-            "ON",
-            "OR",
-            "RETURNING",
-            "SELECT",
-            "SET",
-            "THEN",
-            "UNION",
-            "USING",
-            "VALUES",
-            "WHEN",
-            "WHERE",
-        ),
-    )
-)
+    {
+        "ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "FROM", "HAVING", "IN", "IS", "LIKE", "LIMIT",
+        "NOT", "ON", "OR", "RETURNING", "SELECT", "SET", "THEN", "UNION", "USING", "VALUES", "WHEN", "WHERE",
+    }
+)  # fmt: skip
 """Words that cannot end a value."""
 
 _NOT_FIELDS: Final = frozenset(
-    (
-        *("ANY", "ARRAY", "CASE", "CAST", "DATE", "EXISTS", "FALSE", "INTERVAL", "LAMBDA", "MAP", "NOT", "NULL", "ROW"),
-        *("SELECT", "TIMESTAMP", "TRUE", "TRY_CAST"),
-    )
-)
+    {
+        "ANY", "ARRAY", "CASE", "CAST", "DATE", "EXISTS", "FALSE", "INTERVAL", "LAMBDA", "MAP", "NOT", "NULL", "ROW",
+        "SELECT", "TIMESTAMP", "TRUE", "TRY_CAST",
+    }
+)  # fmt: skip
 """Words that begin an expression, such as the body of a lambda after its arrow."""
 
-
 _TAKES_LAMBDA: Final = frozenset(
-    (
-        *("apply", "array_apply", "array_filter", "array_reduce", "array_transform", "filter", "list_apply"),
-        *("list_filter", "list_reduce", "list_transform", "reduce"),
-    )
-)
+    {
+        "apply", "array_apply", "array_filter", "array_reduce", "array_transform", "filter", "list_apply",
+        "list_filter", "list_reduce", "list_transform", "reduce",
+    }
+)  # fmt: skip
 """Functions with a list and a lambda as arguments."""
 
 _BEGINS_WITH_LAMBDA: Final = frozenset({"columns", "invoke"})

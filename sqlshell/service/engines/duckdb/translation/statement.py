@@ -2,85 +2,47 @@
 
 from __future__ import annotations
 
+import bisect
 import re
 from collections.abc import Callable, Sequence
-from functools import cache
 from typing import Final
 
-from msgspec import Struct, field
+from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.translation import fields, functions, sources
+from sqlshell.service.engines.duckdb.translation import fields, functions
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits, TranslatedStatement
 from sqlshell.service.engines.duckdb.translation.types import read_type
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted
 
-_FIRST: Final = ("(", "<", "->", "::", "alter", "type", "within", "json", "map")
-_STEMS: Final = (
-    *(
-        "<",
-        "->",
-        "time",
-        "bytes",
-        "map",
-        "binary",
-        "39",
-        "with",
-        "json_",
-        "array_",
-        "map_",
-        "_format",
-        "floor",
-        "ceil",
-        "date(",
-    ),
-    *("is_", "sha", "locate", "nvl", "rand", "regexp", "split_", "truncate", "element", "initcap", "e(", "e (", "elt"),
-    *(
-        "collect",
-        "convert_",
-        "parse_",
-        "hop",
-        "tumble",
-        "cumulate",
-        "str_",
-        "current_",
-        "to_date",
-        "json",
-        "row",
-        "match_",
-    ),
-)
-"""Every statement with one of the forms contains one of these: the first check, also of very long statements."""
-
-_NAME: Final = r'(?:[a-z_]\w*+|"[^"\0]++(?:""[^"\0]*+)*+")'
-_NUMBER: Final = r"-?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:e[-+]?[0-9]++)?"
-_LITERAL: Final = rf"(?:{_NUMBER}|'[^'\0]*+(?:''[^'\0]*+)*+'|null|true|false)(?![\w.'\"])"
-_ROW: Final = rf"\(\s*+{_LITERAL}\s*+(?:,\s*+{_LITERAL}\s*+)*+\)"
-
 _CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
 _FORMS: Final = re.compile(
-    rf"(?:array|map|struct|row)\s*+<|(?<!\w)map\s*+\[|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|binary\s*+\(|"
-    rf"(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|within|match_recognize|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
+    r"(?:array|map|struct|row)\s*+<|(?<!\w)map\s*+\[|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|"
+    r"binary\s*+\(|(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|"
+    rf"within|match_recognize|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
 )
-"""The second check, in lower case; the tokens decide."""
+"""A first look for the forms, in lower case; the tokens decide."""
 
 _BEFORE_KIND: Final = frozenset(
-    ("OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "UNLOGGED", "PERSISTENT", "RECURSIVE", "UNIQUE")
-)
+    {
+        "OR", "REPLACE", "TEMP", "TEMPORARY", "LOCAL", "GLOBAL", "UNLOGGED", "PERSISTENT", "RECURSIVE", "UNIQUE",
+    }
+)  # fmt: skip
 _MACROS: Final = frozenset({"MACRO", "FUNCTION"})
 _NAMED: Final = _MACROS | {
-    *("ANALYZE", "CHANGELOG", "COPY", "EXISTS", "FROM", "INDEX", "INTO", "JOIN", "RECURSIVE", "REFERENCES", "STREAM"),
-    *("TABLE", "TYPE", "UPDATE", "VACUUM", "VIEW"),
-}
+    "ANALYZE", "CHANGELOG", "COPY", "EXISTS", "FROM", "INDEX", "INTO", "JOIN", "RECURSIVE", "REFERENCES", "STREAM",
+    "TABLE", "TYPE", "UPDATE", "VACUUM", "VIEW",
+}  # fmt: skip
 """Words after which a name with parentheses is not a call."""
 
 _ENDS: Final = frozenset(
-    (
-        *("FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "WINDOW"),
-        *("QUALIFY", "ON", "VALUES"),
-    )
-)
+    {
+        "FROM", "WHERE", "GROUP", "HAVING", "ORDER", "LIMIT", "OFFSET", "UNION", "INTERSECT", "EXCEPT", "WINDOW",
+        "QUALIFY", "ON", "VALUES",
+    }
+)  # fmt: skip
 """Words that may follow a list of columns."""
 
 _MANY_COLUMNS: Final = frozenset({"COLUMNS", "UNNEST"})
@@ -88,6 +50,9 @@ _MANY_COLUMNS: Final = frozenset({"COLUMNS", "UNNEST"})
 
 _LONGEST_NAME: Final = 1000
 """Maximum characters of a column's text that are used as its name."""
+
+_WINDOWS: Final = frozenset({"TUMBLE", "HOP", "CUMULATE"})
+_POSITION: Final = "starting.position"
 
 _OPERATORS: Final = frozenset("+-*/%=<>|&^~")
 _END_VALUES: Final = frozenset({"END", "FALSE", "NULL", "TRUE"})
@@ -100,16 +65,6 @@ LONGEST: Final = 1 << 20
 _MOST_SITES: Final = 1000
 _TRIES: Final = 64
 """Maximum number of attempts to bind a statement to find out the types of its values."""
-
-
-@cache
-def _literals() -> re.Pattern[str]:
-    """An INSERT whose values are all plain literals, in the usual form. Compiling it takes 20 ms, and few need it."""
-    return re.compile(
-        rf"\s*+insert\s++into\s++{_NAME}(?:\.{_NAME}){{0,2}}\s*+(?:\(\s*+{_NAME}\s*+(?:,\s*+{_NAME}\s*+)*+\)\s*+)?values"
-        rf"\s*+{_ROW}\s*+(?:,\s*+{_ROW}\s*+)*+;?\s*+",
-        re.I | re.A,
-    )
 
 
 class Translation(Struct, frozen=True):
@@ -131,35 +86,17 @@ class Site(Struct, frozen=True):
     variants: Sequence[Edits]
 
 
-class Name(Struct, frozen=True):
-    """The name of a column as it was typed, to be added after its last token if one of these sites changes the text."""
-
-    last: int
-    name: str
-    sites: Sequence[int]
-
-
 class _Frame(Struct):
-    """Open parentheses: what they belong to, whether they contain a FROM, and where the current column of a SELECT
-    begins, -1 outside of its list.
-
-    `changed` says that the column's text has changed, which would change its name, `sites` which sites may change it,
-    `keeps` that its name is kept.
+    """Open parentheses: what they belong to, whether they contain a FROM, how many brackets and braces are open in
+    them, where the current column of a SELECT begins (-1 outside of its list), and whether its name is kept.
     """
 
     opening: int = -1
     kind: str = ""
     reads: bool = False
-    column: int = -1
-    changed: bool = False
-    keeps: bool = False
-    sites: list[int] = field(default_factory=list)
-    within: list[int] = field(default_factory=list)
-    """The sites of the previous columns."""
     brackets: int = 0
-    """Brackets and braces that are open in them."""
-    changes: bool = False
-    """Whether the text of a previous column has changed."""
+    column: int = -1
+    keeps: bool = False
 
 
 def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
@@ -169,24 +106,13 @@ def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str]
     `is_own` says whether a function exists without translation; `mismatch` returns the position of a function that does
     not accept its arguments, None if all do. Raises Failure for what DuckDB does not support.
     """
-    if len(sql) > LONGEST or not _may_have_forms(sql):
+    if len(sql) > LONGEST or _FORMS.search(sql.lower()) is None:
         return None
     reader = _Reader(sql, is_own)
     reader.read()
     if not reader.edits and not reader.sites:
         return None
     return Translation(_settled(reader, mismatch), reader.from_earliest)
-
-
-def _may_have_forms(sql: str) -> bool:
-    low = sql.lower()
-    if not any(sign in low for sign in _FIRST):
-        return False
-    for stem in _STEMS:
-        if stem in low:
-            # The search of many literals would take longer.
-            return _literals().fullmatch(sql) is None and _FORMS.search(low) is not None
-    return False
 
 
 def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> TranslatedStatement:
@@ -198,9 +124,12 @@ def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Translat
         edits.add(reader.edits)
         for site, number in zip(reader.sites, chosen, strict=True):
             edits.add(site.variants[number])
-        for name in reader.names:
-            if any(reader.sites[at].variants[chosen[at]] for at in name.sites):
-                edits.append(name.last, name.name)
+        changed = (site.start for site, at in zip(reader.sites, chosen, strict=True) if site.variants[at])
+        replaced = sorted([*reader.changes, *changed])
+        for start, behind in reader.unnamed:
+            at = bisect.bisect_left(replaced, start)
+            if at < len(replaced) and replaced[at] < behind and (name := reader.name(start, behind)):
+                edits.append(behind - 1, f" AS {always_quoted(name)}")
         statement = edits.applied(text)
         left = [at for at, site in enumerate(reader.sites) if chosen[at] + 1 < len(site.variants)]
         offset = mismatch(statement.sql) if left else None
@@ -215,6 +144,10 @@ def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Translat
     return reader.edits.applied(text)
 
 
+def _continuous(what: str) -> Failure:
+    return Failure(sqlstate.UNSUPPORTED, f"{what} is not supported: {NO_CONTINUOUS_QUERIES}")
+
+
 class _Reader:
     """Reads the tokens once and records their replacements."""
 
@@ -222,7 +155,10 @@ class _Reader:
         self.text = BracketedTokens(sql)
         self.edits = Edits()
         self.sites: list[Site] = []
-        self.names: list[Name] = []
+        self.unnamed: list[tuple[int, int]] = []
+        """The columns without an alias: the first token of each, and the one after it."""
+        self.changes: list[int] = []
+        """The tokens where text of columns is replaced in any case."""
         self.from_earliest = False
         self._is_own = is_own
         self._own: dict[str, bool] = {}
@@ -248,6 +184,14 @@ class _Reader:
                 self._sign(at, token.text)
             at = self._place
         self._end_column(len(text))
+
+    def name(self, start: int, behind: int) -> str:
+        """The name of a column without an alias: that of its field, or its text. It is "" for a very long text."""
+        first, last = self.text.tokens[start], self.text.tokens[behind - 1]
+        if self._values.get(behind - 1) == start:
+            return last.value
+        text = self.text.sql[first.start : last.end]
+        return " ".join(text.split()) if len(text) <= _LONGEST_NAME else ""
 
     def _head(self) -> int:
         """The position after the beginning of a statement, whose words say where types may occur."""
@@ -300,7 +244,6 @@ class _Reader:
                 self._open(at)
             case ")" if len(self._frames) > 1:
                 self._frames.pop()
-                self._close(frame)
             case "," if frame.kind == "columns":
                 self._column(at + 1)
             case "," if self._kind in _MACROS and len(self._frames) == 1 and text.sign(at + 1) == "(":
@@ -319,7 +262,6 @@ class _Reader:
     def _arrow(self, at: int, start: int, last: int) -> None:
         edits = Edits()
         fields.write(self.text, start, last, edits)
-        self._named(start, last, self.text.tokens[last].value, edits)
         self._values[last] = start
         # All arrows of a chain refer to the value that it begins with.
         about = self._abouts.setdefault(start, self.text.written(start, at))
@@ -329,7 +271,6 @@ class _Reader:
         if len(self.sites) == _MOST_SITES:
             message = f"the statement has more than {_MOST_SITES} -> operators and type-dependent calls"
             raise Failure(sqlstate.LIMIT, message)
-        self._frames[-1].sites.append(len(self.sites))
         self.sites.append(site)
 
     def _open(self, at: int) -> None:
@@ -339,7 +280,7 @@ class _Reader:
             kind = "columns"
         elif before in {"CAST", "TRY_CAST"}:
             kind = "cast"
-        elif before in sources.WINDOWS:
+        elif before in _WINDOWS:
             kind = before if self.text.word(at - 2) in {"FROM", "JOIN"} else ""
         elif before in {"JSON_VALUE", "JSON_QUERY", "JSON_OBJECT", "FLOOR", "CEIL"}:
             kind = before
@@ -347,19 +288,11 @@ class _Reader:
         if kind == "columns":
             self._column(at + 1)
 
-    def _close(self, frame: _Frame) -> None:
-        """Process a closing parenthesis: its content is part of the surrounding expression."""
-        around = self._frames[-1]
-        around.changed |= frame.changed or frame.changes
-        for sites in (frame.within, frame.sites):
-            # Very many parentheses may enclose the same text.
-            around.sites = [*around.sites, *sites] if around.sites and sites else around.sites or sites
-
     def _word(self, at: int, word: str) -> None:
         text, frame = self.text, self._frames[-1]
         begins = word == "SELECT" or (word == "RETURNING" and not frame.kind)
         if begins or (word in {"DISTINCT", "ALL"} and frame.column == at):
-            frame.column, frame.changed, frame.keeps, frame.sites = at + 1, False, False, []
+            frame.column, frame.keeps = at + 1, False
         elif word in _MANY_COLUMNS:
             frame.keeps = True
         elif word in _ENDS:
@@ -379,18 +312,16 @@ class _Reader:
                 self._rounded(at, frame)
             case "FROM" | "JOIN":
                 frame.reads = True
-            case "SIZE" | "ADVANCE" if frame.kind in sources.WINDOWS:
-                raise sources.window(frame.kind)
+            case "SIZE" | "ADVANCE" if frame.kind in _WINDOWS:
+                raise _continuous(f"{frame.kind} over a stream")
             case "WITH" if frame.reads and self._kind != "COPY":
-                given = sources.options(text, at, self.edits)
-                self.from_earliest = self.from_earliest or sources.from_earliest(given)
-                self._place = text.closing[at + 1] + 1 if given else self._place
+                self._options(at)
             case "MATCH_RECOGNIZE" if frame.reads and text.sign(at + 1) == "(":
-                raise sources.matches()
+                raise _continuous("MATCH_RECOGNIZE")
             case "MAP" if text.sign(at + 1) == "[" and text.commas[at + 1] and at + 1 in text.closing:
                 self._map(at + 1)
-            case "WITHIN" if frame.reads:
-                sources.check_within(text, at)
+            case "WITHIN" if frame.reads and text.word(at + 2) and text.tokens[at + 1].kind == "number":
+                raise _continuous("JOIN … WITHIN")
             case "ADD" if self._kind == "ALTER" and len(self._frames) == 1:
                 self._added(at + 1)
             case "DEFAULT":
@@ -399,6 +330,24 @@ class _Reader:
                 self._type(at + 1)
             case _ if text.sign(at + 1) == "(" and word.lower() in functions.NAMES:
                 self._call(at, word.lower())
+
+    def _options(self, at: int) -> None:
+        """Remove WITH ('key' = value, …) after a relation."""
+        text = self.text
+        if text.sign(at + 1) != "(" or text.sign(at + 3) != "=" or text.tokens[at + 2].kind not in {"string", "name"}:
+            return
+        arguments = text.arguments(at + 1)
+        if not arguments or any(behind != start + 3 or text.sign(start + 1) != "=" for start, behind in arguments):
+            return
+        given = {text.tokens[start].value.lower(): text.tokens[start + 2].value for start, _ in arguments}
+        position = given.get(_POSITION, "latest")
+        if position.lower() not in {"earliest", "latest"}:
+            message = f"'{_POSITION}': expected 'earliest' or 'latest', not {position[:60]!r}"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        self.from_earliest = self.from_earliest or position.lower() == "earliest"
+        self._place = text.closing[at + 1] + 1
+        # QUERY WITH (…) names the query of a streaming engine.
+        self.edits.drop(at - (text.word(at - 1) == "QUERY"), self._place)
 
     def _map(self, at: int) -> None:
         """MAP[key, value, …]; a subscript contains no commas."""
@@ -409,7 +358,7 @@ class _Reader:
         self.edits.replace(self.text.closing[at], "}")
         for comma in commas[::2]:
             self.edits.replace(comma, ":")
-        self._frames[-1].changed = True
+        self.changes.append(at)
 
     def _added(self, at: int) -> None:
         """ALTER TABLE … ADD [COLUMN] [IF NOT EXISTS] name type; the name may be that of a field."""
@@ -440,7 +389,7 @@ class _Reader:
         self.edits.replace(frame.opening, "([")
         self.edits.replace(commas[0], f"], lambda _v: CASE WHEN json_valid(_v) THEN {call}(_v,")
         self.edits.replace(at, f") END)[1]{behind}) AS")
-        frame.changed = True
+        self.changes.append(at)
 
     def _rounded(self, at: int, frame: _Frame) -> None:
         """FLOOR(time TO unit)."""
@@ -452,7 +401,7 @@ class _Reader:
         self.edits.replace(frame.opening, f"({unit}, ")
         self.edits.replace(frame.opening - 1, "date_trunc")
         self.edits.drop(at, at + 2)
-        frame.changed = True
+        self.changes.append(at)
 
     def _call(self, at: int, name: str) -> None:
         text = self.text
@@ -478,44 +427,20 @@ class _Reader:
             if expression is not None:
                 functions.write(text, at, expression, edits)
         if len(written) == 1:
-            self._change(written[0])
+            self.edits.add(written[0])
+            self.changes.append(at)
             return
-        for edits in written:
-            if edits:
-                self._named(at, end, text.written(at, end + 1), edits)
         self._add(Site(at, text.written(at, end + 1), written))
-
-    def _named(self, start: int, last: int, name: str, edits: Edits) -> None:
-        """Keep the name of a column that consists only of the text between two tokens."""
-        behind, text = last + 1, self.text
-        ended = behind == len(text) or text.sign(behind) in {",", ")", ";"} or text.word(behind) in _ENDS
-        if self._frames[-1].column == start and ended:
-            edits.replace(last, f"{edits.instead[last]} AS {always_quoted(name)}")
-            self._frames[-1].keeps = True
-
-    def _change(self, edits: Edits) -> None:
-        """Note that the text of the current column changes, whatever the types of its values are."""
-        self.edits.add(edits)
-        self._frames[-1].changed = True
 
     def _end_column(self, behind: int, following: int = -1) -> None:
         """End a column before a token: it keeps its name if it has no alias. The next column begins at `following`."""
         text, frame = self.text, self._frames[-1]
-        start, changed, sites = frame.column, frame.changed, frame.sites
+        start, keeps = frame.column, frame.keeps
         if start < 0:
             return
-        frame.changes |= frame.changed
-        frame.within += sites
-        named = frame.keeps or not (changed or sites)
-        frame.column, frame.changed, frame.keeps, frame.sites = following, False, False, []
-        if named or text.sign(start + 1) == ":" or not self._ends_unnamed(behind - 1):
-            return
-        if text.tokens[behind - 1].end - text.tokens[start].start <= _LONGEST_NAME:
-            words = " ".join(text.written(start, behind).split())
-            if changed:
-                self.edits.append(behind - 1, f" AS {always_quoted(words)}")
-            else:
-                self.names.append(Name(behind - 1, f" AS {always_quoted(words)}", sites))
+        frame.column, frame.keeps = following, False
+        if start < behind and not keeps and text.sign(start + 1) != ":" and self._ends_unnamed(behind - 1):
+            self.unnamed.append((start, behind))
 
     def _ends_unnamed(self, last: int) -> bool:
         """Whether the text that ends with a token is a value without an alias, as far as that is certain."""
