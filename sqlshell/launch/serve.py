@@ -104,7 +104,6 @@ BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
     ("url_size", _Number(int, 1), 1 << 10, "maximum KiB of a request's URL"),
     ("header_size", _Number(int, 1), 1 << 10, "maximum KiB of a request's first line and headers"),
     ("connections", _Number(int, 1), 0, "maximum connections; at most four fifths of the limit of open files"),
-    ("address_connections", _Number(int, 1), 0, "maximum connections from one address, or from one IPv6 /64 network"),
     ("token_connections", _Number(int, 1), 0, "maximum connections with the same token"),
     ("header_seconds", _Number(float, 0.1), 0, "maximum seconds for receiving the headers of a request"),
     ("body_seconds", _Number(float, 0.1), 0, "maximum seconds without progress while a request's body is received"),

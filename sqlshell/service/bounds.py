@@ -21,8 +21,8 @@ class Bounds(Struct, frozen=True):
     of their names and types as JSON.
 
     For a request: `url_size` and `header_size`, the time until its header is complete (`header_seconds`), and the time
-    that its body may pause (`body_seconds`). All `connections`, `address_connections` from one address,
-    `token_connections` with one token; `write_seconds` is how long a client may stop reading. For memory: `bodies_size`
+    that its body may pause (`body_seconds`). All `connections`, `token_connections` with one
+    token; `write_seconds` is how long a client may stop reading. For memory: `bodies_size`
     of all requests being received, `unread_size` of all rows that are rendered but not yet sent. For disk:
     `uploads_size` of the attachments of unfinished statements.
     """
@@ -44,7 +44,6 @@ class Bounds(Struct, frozen=True):
     url_size: int = 16 << 10
     header_size: int = 64 << 10
     connections: int = 4000
-    address_connections: int = 1000
     token_connections: int = 500
     header_seconds: float = 15.0
     body_seconds: float = 30.0

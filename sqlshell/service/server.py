@@ -32,7 +32,9 @@ from sqlshell.service.catalog import Catalog
 from sqlshell.service.engines.engine import Engine
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.app import make_app
+from sqlshell.service.http.connections import Connections, NoteResponses, fitting_connections, raise_descriptor_limit
 from sqlshell.service.http.guard import loopback
+from sqlshell.service.http.protocol import LimitedProtocol
 from sqlshell.service.options import Options
 from sqlshell.service.setup import (
     STORAGE,
@@ -45,8 +47,6 @@ from sqlshell.service.setup import (
 )
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.storage.storage import Storage, StorageError
-from sqlshell.service.wire.connections import Connections, fitting_connections, raise_descriptor_limit
-from sqlshell.service.wire.protocol import BoundedProtocol
 
 SWITCH_SECONDS = 0.001
 """Approximate time in seconds that a thread that parses a text blocks the event loop."""
@@ -206,9 +206,9 @@ def _hosts(address: Address, port: int, options: Options) -> set[str]:
 
 def _websocket(**given: Any) -> asyncio.Protocol:
     # Importing websockets takes a twentieth of the start, and many services send no unbounded results.
-    from sqlshell.service.wire.websocket import BoundedSocket
+    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-    return BoundedSocket(**given)
+    return WebSocketsSansIOProtocol(**given)
 
 
 def _is_of_the_service(record: logging.LogRecord) -> bool:
@@ -220,9 +220,9 @@ async def _serve(
     statements: StatementService, app: ASGIApp, listener: socket.socket, options: Options, ready: Callable[[], None]
 ) -> int:
     connections = Connections(options.bounds)
-    protocol: Any = partial(BoundedProtocol, bounds=options.bounds, connections=connections)
+    protocol: Any = partial(LimitedProtocol, connections=connections)
     config = uvicorn.Config(
-        app,
+        NoteResponses(app),
         http=protocol,
         ws=cast(Any, _websocket),
         ws_max_size=MESSAGE,
@@ -271,9 +271,8 @@ async def _serve(
     await ticking
     await statements.close()
     await server.shutdown(sockets=[listener])
-    for left in list(server.server_state.connections):
-        # Otherwise a client that is still sending would be read for some time after its response.
-        left.transport.abort()
+    # Otherwise a client that is still sending would be read for some time after its response.
+    connections.abort()
     await asyncio.sleep(0)
     # DuckDB's module would report objects that still exist at the exit as leaked.
     gc.unfreeze()

@@ -14,10 +14,8 @@ import pytest
 
 from sqlshell.client.http.pool import Pool
 from sqlshell.client.results import frames
-from sqlshell.service.wire.protocol import BoundedProtocol
-from sqlshell.service.wire.websocket import BoundedSocket
 
-OURS = (Pool, frames.StreamConnection, frames._NoRedirects, BoundedProtocol, BoundedSocket)
+OURS = (Pool, frames.StreamConnection, frames._NoRedirects)
 """Our subclasses of other packages' classes that use more of them than they document."""
 
 NEW = {"drop_stale", "frames", "ended", "ending", "reason"}

@@ -8,7 +8,6 @@ import contextlib
 import gzip
 import json
 import os
-import select
 import shlex
 import socket
 import subprocess
@@ -24,18 +23,7 @@ import pytest
 
 from sqlshell.service.bounds import Bounds
 from sqlshell.service.http.budget import Budget
-from sqlshell.service.http.errors import message
-from sqlshell.service.wire import refused
-from sqlshell.service.wire.connections import Backlog, Connection, Connections, fitting_connections, peer
-from sqlshell.service.wire.scheduling import (
-    REQUESTS_PER_ITERATION,
-    SLICE_SECONDS,
-    STRANGERS,
-    UNPARSED,
-    ParseScheduler,
-    RequestScheduler,
-)
-from sqlshell.service.wire.websocket import FRAMES
+from sqlshell.service.http.connections import Connections, fitting_connections
 from tests.conftest import Served, clean_environment, serve, stop
 from tests.service.client import Client
 
@@ -195,43 +183,18 @@ def test_the_refusal_of_a_large_form_is_read(small: Served) -> None:
         ("POST /v2/nothing HTTP/1.1", [JSON], None, 404, True),
     ],
 )
-def test_a_refusal_comes_behind_the_body(
+def test_what_is_in_the_body_of_a_refused_request_is_no_request(
     small: Served, first: str, lines: list[str], token: str | None, status: int, goes_on: bool
 ) -> None:
-    """What is in the body is no request, and the connection goes on behind it."""
+    """The connection goes on behind it, or is closed."""
     asked = head(small, "GET /v2/version HTTP/1.1")
     body = asked * 2000
     with dial(small) as wire:
-        wire.sendall(head(small, first, *lines, f"Content-Length: {len(body)}", token=token) + body[:-10])
-        assert select.select([wire], [], [], 0.05)[0] == []
-        wire.sendall(body[-10:] + asked.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        wire.sendall(head(small, first, *lines, f"Content-Length: {len(body)}", token=token) + body)
+        wire.sendall(asked.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
         found = rest(wire)
     statuses = [int(part[:3]) for part in found.split(b"HTTP/1.1 ")[1:]]
     assert statuses == ([status, 200] if goes_on else [status])
-
-
-@pytest.mark.parametrize(("idle", "most", "together"), [(0.01, 1 << 20, 9), (9.0, 1000, 9), (9.0, 1 << 20, 0)])
-def test_what_is_read_of_a_body_that_is_refused_is_bounded(
-    monkeypatch: pytest.MonkeyPatch, idle: float, most: int, together: int
-) -> None:
-    """In time, in bytes and in number: a body without end, or one that stands still."""
-    monkeypatch.setattr(refused, "BODY", most)
-    monkeypatch.setattr(refused, "TOGETHER", together)
-    read, sent = [0], []
-
-    async def receive() -> Any:
-        if idle < 1:
-            await asyncio.sleep(60)
-        read[0] += 100
-        return {"type": "http.request", "body": b"x" * 100, "more_body": True}
-
-    async def send(sending: Any) -> None:
-        sent.append(sending)
-
-    scope = {"type": "http", "method": "POST", "headers": [(b"transfer-encoding", b"chunked")]}
-    asyncio.run(refused.ReadBodyFirst(message("no", 401), idle)(scope, receive, send))
-    assert (sent[0]["status"], sent[1]["body"]) == (401, b'{"message":"no"}')
-    assert read[0] <= most
 
 
 @pytest.mark.parametrize(
@@ -296,17 +259,15 @@ def test_a_body_that_was_not_asked_for_is_no_request(small: Served) -> None:
         assert rest(wire).startswith(b"HTTP/1.1 20")
 
 
-def test_requests_that_are_sent_ahead_are_bounded(small: Served) -> None:
-    asked = head(small, "GET /v2/version HTTP/1.1")
-    answer = exchange(small, asked * 10, closing(small, "GET /v2/version HTTP/1.1"))
-    assert answer.count(b"HTTP/1.1 200") == 11
-    answer = exchange(small, asked * 5000)
-    assert 0 < answer.count(b"HTTP/1.1 200") < 200
-    assert answer.count(b"HTTP/1.1 429") == 1
-    assert b"pipelined requests" in answer[answer.index(b"HTTP/1.1 429") :]
+def test_requests_that_are_sent_ahead_are_answered_in_turn(small: Served) -> None:
+    answer = exchange(
+        small, *[head(small, f"GET /{number} HTTP/1.1") for number in range(500)], closing(small, "GET /z HTTP/1.1")
+    )
+    named = [json.loads(part.partition(b"\r\n\r\n")[2])["message"] for part in answer.split(b"HTTP/1.1 404")[1:]]
+    assert [one.rpartition("/")[2] for one in named] == [*map(str, range(500)), "z"]
 
 
-def test_requests_behind_the_bound_are_hardly_read(small: Served) -> None:
+def test_requests_whose_answers_are_not_read_are_hardly_read(small: Served) -> None:
     """The answers to the first requests, which the client does not read, hold back what follows."""
     asked = head(small, "GET /openapi.json HTTP/1.1") * 5000
     sent = 0
@@ -468,7 +429,7 @@ def frame(opcode: int, data: bytes = b"", *, last: bool = True) -> bytes:
 @pytest.mark.parametrize(
     ("frames", "code"),
     [
-        (frame(1, b"x" * 10, last=False) + frame(0, last=False) * (FRAMES + 1), 1009),
+        (frame(1, b"x" * 10, last=False) + frame(0, last=False) * 10_000, 1008),
         (frame(9) * 20_000, 1008),
         (frame(1, b"x" * 20_000), 1009),
         (frame(2, b"x" * 10) * 10_000, 1008),
@@ -510,8 +471,8 @@ def test_a_stream_reader_that_reads_nothing_is_cut(small: Served) -> None:
             assert len(rest(wire)) < 20_000_000
 
 
-def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
-    running = serve(tmp_path, "--max-address-connections", "20", "--max-token-connections", "10")
+def test_connections_without_a_token_make_room(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--max-connections", "20", "--max-token-connections", "10")
     try:
         with Client(running) as client, contextlib.ExitStack() as stack:
             assert client.rows("select 1") == [["1"]]
@@ -528,62 +489,63 @@ def test_one_address_does_not_take_all_connections(tmp_path: Path) -> None:
         assert stop(running) == 0
 
 
+class Counted:
+    """A connection that only tells when it is closed."""
+
+    gone = False
+
+    def __init__(self, name: str, ended: list[str]) -> None:
+        self.name = name
+        self.ended = ended
+
+    def abort(self) -> None:
+        self.ended.append(self.name)
+
+    def begin_response(self) -> None: ...
+
+    def end_response(self) -> None: ...
+
+    def note_token(self, token: str) -> str:
+        return ""
+
+    def note_busy(self, *, busy: bool) -> None: ...
+
+
 def test_connections_make_room_by_whose_they_are() -> None:
-    connections = Connections(Bounds(connections=6, address_connections=4, token_connections=3))
+    connections = Connections(Bounds(connections=4, token_connections=3))
     ended: list[str] = []
 
-    def enter(name: str, address: str, token: str = "", *, busy: bool = False) -> tuple[int, str] | None:
-        made = Connection(address, lambda: ended.append(name))
-        refused = connections.enter(made)
-        if refused is None and token:
+    def enter(name: str, token: str = "", *, busy: bool = False) -> bool:
+        made = Counted(name, ended)
+        entered = connections.enter(made)
+        if entered and token:
             connections.note_busy(made, busy=True)
             assert connections.note_token(made, token) == ""
             connections.note_busy(made, busy=busy)
-        return refused
+        return entered
 
-    assert enter("a", "one", "t") is None
-    assert enter("b", "one") is None
-    assert enter("c", "one") is None
-    assert enter("d", "one", "u", busy=True) is None
-    assert enter("e", "one") is None
+    assert all([enter("a", "t"), enter("b"), enter("c"), enter("d", "u", busy=True), enter("e")])
     assert ended == ["b"]
-    assert enter("f", "one", "t") is None
-    assert ended == ["b", "c"]
-    assert enter("g", "one", "t", busy=True) is None
+    assert enter("f", "t")
+    assert enter("g", "t", busy=True)
     assert ended == ["b", "c", "e"]
-    # Nobody here is a stranger: of the token with the most, the one that rests longest.
-    assert enter("h", "one", "v", busy=True) is None
-    assert ended == ["b", "c", "e", "a"]
-    assert enter("i", "one", "v", busy=True) is None
+    # None is without a token: the one that rests longest.
+    assert enter("h", "v", busy=True)
+    assert enter("i", "v", busy=True)
     assert ended == ["b", "c", "e", "a", "f"]
-    refused = enter("j", "one")
-    assert refused is not None
-    assert refused[0] == 429
-    assert enter("k", "two", "v", busy=True) is None
-    late = Connection("two", lambda: None)
-    assert connections.enter(late) is None
-    assert "of this token: 3" in connections.note_token(late, "v")
-    connections.leave(late)
-    connections.leave(late)
-    assert enter("l", "three", "t", busy=True) is None
-    refused = enter("m", "four")
-    assert refused is not None
-    assert refused[0] == 503
+    assert not enter("j")
 
 
-@pytest.mark.parametrize(
-    ("address", "found"),
-    [
-        (("127.0.0.1", 5), "127.0.0.1"),
-        (("::ffff:10.0.0.1", 5, 0, 0), "10.0.0.1"),
-        (("2001:db8::1:2", 5, 0, 0), "2001:db8::/64"),
-        (("fe80::1%eth0", 5, 0, 0), "fe80::/64"),
-        ("", ""),
-        (None, ""),
-    ],
-)
-def test_what_a_connection_counts_for(address: object, found: str) -> None:
-    assert peer(address) == found
+def test_a_token_has_a_number_of_connections() -> None:
+    connections = Connections(Bounds(token_connections=2))
+    made = [Counted(str(number), []) for number in range(3)]
+    assert all(map(connections.enter, made))
+    told = [connections.note_token(one, "t") for one in made]
+    assert (told[:2], "of this token: 2" in told[2]) == (["", ""], True)
+    assert connections.note_token(made[2], "u") == connections.note_token(made[0], "t") == ""
+    connections.leave(made[1])
+    connections.leave(made[1])
+    assert connections.note_token(made[2], "t") == ""
 
 
 @pytest.mark.slow("a service of its own")
@@ -616,34 +578,6 @@ def test_few_descriptors_are_enough(tmp_path: Path) -> None:
         assert stop(running) == 0
 
 
-def test_what_is_handed_to_connections_is_bounded_for_each_token(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(time, "monotonic", lambda: now)
-    ended: list[str] = []
-    backlog = Backlog(400)
-    one, two, three, other = (
-        Connection("", lambda name=name: ended.append(name), token)  # type: ignore[misc]
-        for name, token in (("one", "t"), ("two", "t"), ("three", "t"), ("other", "u"))
-    )
-    backlog.note(other, 90)
-    backlog.note(one, 60)
-    backlog.note(two, 30)
-    assert ended == []
-    backlog.note(one, 0)
-    backlog.note(one, 60)
-    now = 0.5
-    backlog.note(three, 20)
-    backlog.note(one, 70)
-    assert ended == []
-    now = 1.2
-    backlog.note(three, 20)
-    assert ended == ["two"]
-    backlog.note(three, 100)
-    assert ended == ["two", "one"]
-    backlog.note(three, 1000)
-    assert ended == ["two", "one"]
-
-
 def test_a_budget_has_a_share_for_each_holder() -> None:
     async def work() -> None:
         budget = Budget(400)
@@ -658,110 +592,6 @@ def test_a_budget_has_a_share_for_each_holder() -> None:
         budget.give("a", 80)
         assert await asyncio.wait_for(waiting, 5) == 100
         assert not budget.take("a", 1)
-
-    asyncio.run(work())
-
-
-def test_requests_begin_by_organizations_and_tokens_in_turns() -> None:
-    async def work() -> list[str]:
-        scheduler = RequestScheduler()
-        begun: list[str] = []
-
-        async def ask(organization: str, token: str) -> None:
-            await scheduler.take(organization, token)
-            begun.append(token)
-
-        many = [asyncio.ensure_future(ask("a", "flood")) for _ in range(100)]
-        colleague = asyncio.ensure_future(ask("a", "colleague"))
-        other = asyncio.ensure_future(ask("b", "other"))
-        many[50].cancel()
-        await asyncio.gather(colleague, other)
-        seen = list(begun)
-        await asyncio.gather(*many, return_exceptions=True)
-        assert len(begun) == 101
-        return seen
-
-    begun = asyncio.run(work())
-    assert begun.index("other") <= REQUESTS_PER_ITERATION
-    assert begun.index("colleague") <= 3 * REQUESTS_PER_ITERATION
-
-
-def test_one_request_of_strangers_begins_at_a_time() -> None:
-    async def work() -> list[str]:
-        scheduler = RequestScheduler()
-        begun: list[str] = []
-
-        async def ask(organization: str, token: str) -> None:
-            await scheduler.take(organization, token)
-            begun.append(token)
-
-        many = [asyncio.ensure_future(ask(STRANGERS, "1.2.3.4")) for _ in range(20)]
-        other = asyncio.ensure_future(ask(STRANGERS, "5.6.7.8"))
-        await other
-        seen = list(begun)
-        await asyncio.gather(*many)
-        return seen
-
-    assert len(asyncio.run(work())) <= 3
-
-
-def test_data_is_parsed_by_clients_in_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
-
-    async def work() -> None:
-        scheduler = ParseScheduler()
-        parsed: list[str] = []
-
-        def parse(name: str, seconds: float) -> None:
-            nonlocal now
-            now += seconds
-            parsed.append(name)
-
-        assert scheduler.parse("a", 10, lambda: parse("a1", SLICE_SECONDS))
-        assert not scheduler.parse("a", 10, lambda: parse("a2", SLICE_SECONDS / 2))
-        assert not scheduler.parse("a", 10, lambda: parse("a3", SLICE_SECONDS))
-        assert not scheduler.parse("a", 10, lambda: parse("a4", 0))
-        assert scheduler.parse("b", 10, lambda: parse("b1", 0))
-        assert parsed == ["a1", "b1"]
-        await asyncio.sleep(0)
-        assert parsed == ["a1", "b1", "a2", "a3"]
-        # What waits for its turn is limited: more than that is parsed at once.
-        assert scheduler.parse("a", UNPARSED, lambda: parse("large", 0))
-        await asyncio.sleep(0)
-        assert parsed == ["a1", "b1", "a2", "a3", "large", "a4"]
-
-    asyncio.run(work())
-
-
-def test_data_is_parsed_in_steps(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 0.0
-    monkeypatch.setattr(time, "perf_counter", lambda: now)
-
-    async def work() -> None:
-        scheduler = ParseScheduler()
-        parsed: list[str] = []
-
-        def steps(name: str, number: int, seconds: float) -> Iterator[bool]:
-            nonlocal now
-            for step in range(1, number + 1):
-                now += seconds
-                parsed.append(f"{name}{step}")
-                yield step < number
-
-        def parse(name: str, number: int, seconds: float, size: int = 10) -> bool:
-            taken = steps(name, number, seconds)
-            return scheduler.parse(name, size, lambda: next(taken))
-
-        assert not parse("a", 3, SLICE_SECONDS)
-        assert parse("b", 3, SLICE_SECONDS / 8)
-        assert parsed == ["a1", "b1", "b2", "b3"]
-        await asyncio.sleep(0)
-        assert parsed[4:] == ["a2"]
-        await asyncio.sleep(0)
-        assert parsed[5:] == ["a3"]
-        assert parse("c", 2, SLICE_SECONDS, UNPARSED + 1)
-        assert parsed[6:] == ["c1", "c2"]
 
     asyncio.run(work())
 

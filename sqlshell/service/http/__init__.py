@@ -1,1 +1,1 @@
-"""The endpoints: authorization, request bodies, responses, partitions, the data plane, the legacy interface."""
+"""Connections and their limits, and the endpoints: authorization, bodies, responses, data plane, legacy interface."""

@@ -49,8 +49,6 @@ from sqlshell.service.refusals import (
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import wait_for_response
 from sqlshell.service.storage.storage import Unavailable
-from sqlshell.service.wire.refused import ReadBodyFirst
-from sqlshell.service.wire.scheduling import RequestScheduler
 from sqlshell.version import __version__
 
 if TYPE_CHECKING:
@@ -127,8 +125,8 @@ def make_app(statements: StatementService, token: str, options: Options, hosts: 
     if (engine := statements.organizations.server) is not None:
         app = EngineAnnouncement(app, engine.name)
     anonymous = options.legacy and options.legacy_anonymous
-    app = BearerAuth(app, catalog, plane, token, RequestScheduler(), anonymous=anonymous)
-    return ReadBodyFirst(Guard(app, hosts) if hosts else app, options.bounds.body_seconds)
+    app = BearerAuth(app, catalog, plane, token, anonymous=anonymous)
+    return Guard(app, hosts) if hosts else app
 
 
 def _forwarding_of(statements: StatementService) -> Forwarding | None:

@@ -10,11 +10,10 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest, least_role
+from sqlshell.service.http.connections import note_token
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.http.errors import NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.storage.storage import Unavailable
-from sqlshell.service.wire.connections import note_token, peer
-from sqlshell.service.wire.scheduling import STRANGERS, RequestScheduler
 
 OPEN = frozenset({"/openapi.json"})
 """The paths that need no token."""
@@ -49,20 +48,16 @@ class BearerAuth:
         catalog: Catalog,
         plane: DataPlane,
         token: str,
-        scheduler: RequestScheduler,
         *,
         anonymous: bool,
     ) -> None:
         self._app = app
         self._plane = plane
-        self._scheduler = scheduler
         self._catalog = catalog
         self._operator = digest(token)
         self._anonymous = anonymous
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["path"] in OPEN:
-            await self._scheduler.take(STRANGERS, peer(scope.get("client")))
         if scope["type"] in {"http", "websocket"} and not self._open(scope):
             given = Headers(scope=scope).getlist("authorization")
             try:
@@ -71,7 +66,6 @@ class BearerAuth:
                 await message(UNAVAILABLE, 503, NOT_RUN | {"Retry-After": "2"})(scope, receive, send)
                 return
             if caller is None:
-                await self._scheduler.take(STRANGERS, peer(scope.get("client")))
                 problem = "invalid token" if any(given) else "a bearer token is required"
                 if len(given) > 1:
                     problem = "the request has more than one Authorization header"
@@ -86,7 +80,6 @@ class BearerAuth:
             if refusal:
                 await message(refusal, 429, {"Connection": "close"})(scope, receive, send)
                 return
-            await self._scheduler.take(caller.organization, caller.token_id)
             scope["caller"] = caller
         if scope["type"] != "http":
             await self._app(scope, receive, send)

@@ -21,11 +21,11 @@ from sqlshell.interface.models import ColumnInfo, DataplaneRequest
 from sqlshell.service.catalog import Caller, Catalog
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.budget import Budget
+from sqlshell.service.http.connections import note_token
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.streams import Query
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import Statement
-from sqlshell.service.wire.connections import note_token
 
 STATEMENTS, STREAMS = "/v2/statements/", "/v2/streams/"
 """Path prefixes of results and of streams; the statement's ID follows."""

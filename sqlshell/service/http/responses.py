@@ -23,6 +23,7 @@ from sqlshell.interface.models import (
 )
 from sqlshell.service.catalog import Caller
 from sqlshell.service.failure import Failure
+from sqlshell.service.http.connections import is_disconnected
 from sqlshell.service.http.dataplane import DataPlane
 from sqlshell.service.http.errors import EXTENSIONS, JSON, BadRequest, message
 from sqlshell.service.http.files import ConditionalResponse, accepts, conditional_response, has_preference
@@ -30,7 +31,6 @@ from sqlshell.service.http.partitions import Partitions, Rows
 from sqlshell.service.statements.batches import Batch
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.undelivered_secrets import Secret, UndeliveredSecrets
-from sqlshell.service.wire.connections import is_disconnected
 
 BATCH_BYTES = 1 << 20
 """When a response to a batch has this many bytes, the rest goes into the next response."""

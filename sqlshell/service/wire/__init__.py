@@ -1,1 +1,0 @@
-"""Connections under uvicorn: limits, deadlines, memory budgets, fair turns."""
