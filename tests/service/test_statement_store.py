@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
@@ -11,7 +10,7 @@ from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.statement import Statement, wait_for_response
-from sqlshell.service.statements.store import LATE_SIZE, MESSAGE, PAGE, RECENT, RECENT_SIZE, StatementStore
+from sqlshell.service.statements.store import LATE_SIZE, MESSAGE, RECENT, RECENT_SIZE, StatementStore
 from sqlshell.service.storage.storage import Storage
 
 
@@ -172,29 +171,14 @@ def test_what_has_not_ended_is_always_among_the_latest(tmp_path: Path, storage: 
     assert {record.statement_id for record in store.latest("a", 3)} == {record.statement_id for record in waiting}
 
 
-def test_a_list_is_read_in_pages(tmp_path: Path, storage: Storage) -> None:
+def test_a_list_begins_with_the_newest(tmp_path: Path, storage: Storage) -> None:
     store = store_of(tmp_path, storage)
-    records = [made(tmp_path) for _ in range(3 * PAGE + 7)]
+    records = [made(tmp_path) for _ in range(300)]
     for number, record in enumerate(records):
-        # More than a page of them have the same instant.
-        record.created = float(number if number < PAGE else max(number, 2 * PAGE + PAGE // 2))
+        record.created = float(number)
     asyncio.run(store.admit(records))
     store.finish(*((record, sqlstate.DONE, "") for record in records))
-    order = sorted((record.created for record in records), reverse=True)
-    for number in (1, PAGE, 2 * PAGE + 1, len(records), 5 * PAGE):
-        assert [record.created for record in store.latest("a", number)] == order[:number]
-
-
-async def _awaited(work: Awaitable[None]) -> None:
-    await work
-
-
-def test_what_begins_takes_the_place_of_what_was_reserved(tmp_path: Path, storage: Storage) -> None:
-    store = store_of(tmp_path, storage)
-    records = [made(tmp_path) for _ in range(4)]
-    with store.reserved(("t", "a"), 4, 4 * len("select 1")) as admit:
-        asyncio.run(_awaited(admit(records[:2])))
-        assert (store.loads(["t"])["t"].number, store.loads(["a"])["a"].number) == (4, 4)
-        assert store.loads(["t"])["t"].size == 4 * len("select 1")
-        asyncio.run(_awaited(admit(records[2:3])))
-    assert (store.loads(["t"])["t"].number, store.loads(["t"])["t"].size) == (3, 3 * len("select 1"))
+    for number in (1, 100, 300, 500):
+        assert [record.created for record in store.latest("a", number)] == [float(n) for n in range(299, -1, -1)][
+            :number
+        ]

@@ -34,9 +34,6 @@ OPENERS = 16
 CONTROL_SIZE = 4 << 10
 """A request of up to this many bytes may be about statements, and is accepted when others are refused."""
 
-AT_ONCE = 100
-"""Records that are created, written or removed before the event loop gets its turn."""
-
 SentText = tuple[str, str]
 """The text of a statement as it was sent, and the semicolon after it."""
 
@@ -106,25 +103,19 @@ class Admission:
 
         The limits are multiplied by `times`. Raises Refusal, and Failure if no session can be opened.
         """
-        size = sum(len(text) for text, _ in given)
-        # Nothing is awaited between the check and the reservation.
-        await self.check_load(caller, len(given), size, times)
-        with self._store.reserved((caller.token_id, caller.organization), len(given), size) as admit:
-            sent = await self._sent(given)
-            session, single_use = await self._session(request, caller, times)
-            records: list[Statement] = []
-            for item in sent:
-                records.append(self._record(item, caller, session, request))
-                if not len(records) % AT_ONCE:
-                    await asyncio.sleep(0)
+        load = len(given), sum(len(text) for text, _ in given)
+        await self.check_load(caller, *load, times)
+        sent = await self._sent(given)
+        session, single_use = await self._session(request, caller, times)
+        with self._sessions.admitting(session):
+            records = [self._record(item, caller, session, request) for item in sent]
             for before, record in pairwise(records):
                 record.previous = before.statement_id
-            self._check_token(caller, session if single_use else None)
-            with self._sessions.admitting(session):
-                for start in range(0, len(records), AT_ONCE):
-                    if start:
-                        await asyncio.sleep(0)
-                    await admit(records[start : start + AT_ONCE])
+            if caller.token_id in self._organizations.catalog.dropped:
+                raise InvalidToken("invalid token")
+            # Others may have been admitted meanwhile; nothing is awaited between this and the admission.
+            await self.check_load(caller, *load, times)
+            await self._store.admit(records)
         return session, single_use, records
 
     async def without_session(
@@ -201,13 +192,6 @@ class Admission:
         record.dialect = self._organizations.dialect
         reference = weakref.ref(record)
         return record
-
-    def _check_token(self, caller: Caller, own: Session | None) -> None:
-        """Raises InvalidToken, and closes the `own` session, if the token was dropped since the request began."""
-        if caller.token_id in self._organizations.catalog.dropped:
-            if own is not None:
-                self._sessions.end(own)
-            raise InvalidToken("invalid token")
 
 
 def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:

@@ -43,7 +43,7 @@ from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidRequest, Refusal, ShuttingDown
 from sqlshell.service.results.results import IN_RECORD
-from sqlshell.service.statements.admission import AT_ONCE, Admission, SentText
+from sqlshell.service.statements.admission import Admission, SentText
 from sqlshell.service.statements.batches import Batch, Batches, EndedStatement
 from sqlshell.service.statements.canceller import NOT_BEGUN, SESSION_ENDED, Canceller, end_of, when_stopped
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
@@ -317,13 +317,11 @@ class StatementService:
         finally:
             attachments.close()
             self._take(batch, session)
-            try:
-                await self._end_rest(batch, session if adopted else None, stopped=stopped)
-            finally:
-                batch.finished.set()
-                self._sessions.release(session)
+            self._end_rest(batch, session if adopted else None, stopped=stopped)
+            batch.finished.set()
+            self._sessions.release(session)
 
-    async def _end_rest(self, batch: Batch, session: Session | None, *, stopped: bool) -> None:
+    def _end_rest(self, batch: Batch, session: Session | None, *, stopped: bool) -> None:
         """End the statements of a submission that were not run; those of a batch are removed."""
         rest = batch.records[batch.at :]
         while rest and ((stopped and (not batch.combined or rest[0].started)) or not rest[0].unfinished):
@@ -331,24 +329,13 @@ class StatementService:
             del rest[0]
         if batch.combined:
             del batch.records[len(batch.records) - len(rest) :]
-            await self._drop(rest)
+            self.store.drop(rest)
         elif rest:
             # A client may poll only the last statement, so its message quotes the failure.
             failed = batch.records[batch.at - 1]
             message = f"{NOT_RUN}: {failed.sql_state}: {failed.message}"[:REASON]
             for record in rest:
                 self.canceller.finish(record, sqlstate.CANCELED, message, session)
-
-    async def _drop(self, records: Sequence[Statement]) -> None:
-        """Remove records that did not run."""
-        at = 0
-        try:
-            while len(records) - at > AT_ONCE:
-                self.store.drop(records[at : at + AT_ONCE])
-                at += AT_ONCE
-                await asyncio.sleep(0)
-        finally:
-            self.store.drop(records[at:])
 
     async def _run_control(
         self,

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import time
 from collections import OrderedDict, deque
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -25,9 +24,6 @@ RECENT_SIZE = 8 << 20
 
 SWEEP_BATCH = 500
 """The maximum number of records that are removed at once, which blocks the event loop."""
-
-PAGE = 100
-"""The number of records that are read at once for a list."""
 
 LATE, LATE_SIZE = 1000, 16 << 20
 """The number of finished records that are kept in memory while the disk is full, and the size of their texts and rows,
@@ -236,32 +232,6 @@ class StatementStore:
         """What other processes add to the loads: number and characters, where there are any. Raises StorageError."""
         return {}
 
-    @contextlib.contextmanager
-    def reserved(
-        self, keys: Sequence[str], number: int, size: int
-    ) -> Iterator[Callable[[Sequence[Statement]], Awaitable[None]]]:
-        """Count statements that have not started yet in the loads of these tokens and organizations.
-
-        Yields admit() for records that take the place of what was reserved.
-        """
-        left = StatementLoad()
-
-        def count(number: int, size: int) -> None:
-            left.add(number, size)
-            for key in keys:
-                self._count(key, number, size)
-
-        async def admit(records: Sequence[Statement]) -> None:
-            # The records are counted before admit() waits for anything.
-            count(-len(records), -sum(len(record.sql) for record in records))
-            await self.admit(records)
-
-        count(number, size)
-        try:
-            yield admit
-        finally:
-            count(-left.number, -left.size)
-
     def _count(self, key: str, number: int, size: int) -> None:
         load = self._loads.setdefault(key, StatementLoad())
         load.add(number, size)
@@ -319,20 +289,13 @@ class StatementStore:
         # A running record may be stored with the organization of its submission, or not be stored yet.
         running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
         records = {item.statement_id: item for item in running}
-        created, statement_id = math.inf, ""
-        while len(records) < number:
-            # In pages, because the event loop waits for the storage while it is read.
-            rows = self._storage.read(
-                f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND finished > 0 "
-                "AND (created, id) < (?, ?) AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' "
-                "ORDER BY created DESC, id DESC LIMIT ?",
-                (organization, created, statement_id, min(PAGE, number - len(records))),
-            )
-            if not rows:
-                break
-            for row in rows:
-                records.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
-            statement_id, created = rows[-1][0], rows[-1][4]
+        rows = self._storage.read(
+            f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND finished > 0 "
+            "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC, id DESC LIMIT ?",
+            (organization, max(0, number - len(records))),
+        )
+        for row in rows:
+            records.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
         return sorted(records.values(), key=lambda item: item.created, reverse=True)
 
     def sweep(self, retention: float, quota: int, records: int) -> bool:
