@@ -125,7 +125,7 @@ def serve(
             protections = ""
             try:
                 first = statements.organizations.get(statements.organizations.default())
-                protections = first.engine.protections
+                protections = first.protections
                 for (kind, name), reason in first.broken.items():
                     logging.getLogger("sqlshell.service").warning("cannot open %s %r: %s", kind, name, reason)
             except Failure as failure:

@@ -188,7 +188,7 @@ class World:
         return [tuple(map(str, row)) for row in self._admin.execute(sql).fetchall()]
 
     def _answer(self, connection: DuckdbConnection, sql: str, rights: Rights) -> str:
-        watch = threading.Timer(SECONDS, connection.interrupt)
+        watch = threading.Timer(SECONDS, connection.cancel)
         watch.start()
         try:
             connection.run(sql, RunOptions(rights=rights), Nowhere(self.own / SPOOL))

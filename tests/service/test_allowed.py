@@ -244,7 +244,10 @@ def test_nothing_takes_the_place_of_what_the_service_asks(engine: DuckdbEngine, 
     for schema in ("main.", "temp."):
         made = sql.format(schema)
         assert run(connection, made if schema == "main." else made.replace("create ", "create temp ", 1)) == "00000"
-        assert engine.exists(("local", "main", "plain")) and engine.head(("local", "main", "plain")) == 0
+        assert (
+            engine.catalog(CatalogQuery("relation", "local", "main", "plain"))
+            and engine.head(("local", "main", "plain")) == 0
+        )
         assert ("local",) in engine.catalog(CatalogQuery("databases"))
         assert engine.connect().database == "local"
         name = re.split(r"[( ]", made.partition(schema)[2])[0]

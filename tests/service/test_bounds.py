@@ -419,7 +419,7 @@ def test_a_stream_is_read_by_the_width_of_its_rows(engine: DuckdbEngine, monkeyp
     connection = engine.connect()
     connection.run("create table s (i int, t varchar)", RunOptions(), Filed(Path()))
     relation = connection.resolve(["s"])
-    feed = connection.feed("select * from s", [relation], RunOptions())
+    feed = connection.stream_query("select * from s", [relation], RunOptions())
     assert feed is not None
     width = "case when range between 3000 and 4000 then 1000 else 1 end"
     connection.run(

@@ -50,7 +50,7 @@ class Interrupted:
         self.executed.append(str(getattr(statement, "query", statement)))
         if len(self.executed) != self._at:
             return self.real.execute(statement, *given)
-        self.session.interrupt()
+        self.session.cancel()
         if not self._reached:
             return self.real.execute(statement, *given)
         if self._takes_effect:
@@ -160,7 +160,7 @@ def test_an_interrupt_that_arrives_in_begin_ends_the_statement_behind_it() -> No
 def test_an_interrupt_when_nothing_runs_ends_nothing() -> None:
     with duckdb.connect() as real:
         made = DuckdbConnection(real)
-        made.interrupt()
+        made.cancel()
         assert state(made, "select 1 from range(2)", RunOptions()) == sqlstate.DONE
 
 
@@ -172,7 +172,7 @@ def test_what_is_bound_for_long_can_be_interrupted() -> None:
 
         def interrupt() -> None:
             while not ended.wait(0.01):
-                made.interrupt()
+                made.cancel()
 
         thread = threading.Thread(target=interrupt)
         thread.start()

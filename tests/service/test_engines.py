@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sqlshell.service.dialect import INTERFACE, SERVER, Dialect, List, Reading
-from sqlshell.service.engines.engine import Capabilities, Connection
+from sqlshell.service.engines.engine import Capabilities, EngineSession
 from sqlshell.service.engines.server.session import ServerSession
 from tests.conftest import Served
 from tests.service.client import Client
@@ -67,6 +67,6 @@ def test_show_of_an_engine_is_read_once() -> None:
 
 def test_the_base_of_sessions_on_servers_names_every_method_of_a_connection() -> None:
     """Otherwise a session with all abstract methods could lack one that is called only later."""
-    methods = {name for name, found in vars(Connection).items() if inspect.isfunction(found) and name[0] != "_"}
+    methods = {name for name, found in vars(EngineSession).items() if inspect.isfunction(found) and name[0] != "_"}
     assert {"run", "lose_transaction"} <= methods
     assert methods <= set(dir(ServerSession))

@@ -19,7 +19,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.runtime.unused_memory import MORE, Growth, return_unused_memory
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
-from sqlshell.service.engines.engine import Limits, Outcome, RunOptions
+from sqlshell.service.engines.engine import CatalogQuery, Limits, Outcome, RunOptions
 from sqlshell.service.engines.process import remote
 from sqlshell.service.engines.process.child import ChildConnection
 from sqlshell.service.engines.process.launching import MEMORY
@@ -142,7 +142,7 @@ def test_results_are_rendered_by_another_process_than_the_engines(host: Host) ->
     second = host.engine.renderer()
     assert second is not first
     for _ in range(MOST_IDLE + 1):
-        host.engine.give_back()
+        host.engine.trim_memory()
     second.wait()
     assert not second.alive
     assert host.engine.read(spool.path, 7, [1]) == [b'["7"]']
@@ -306,7 +306,7 @@ def test_what_only_reads_is_asked_again(host: Host) -> None:
     asked: list[Callable[[], bool]] = [
         lambda: host.engine.head(("local", "main", "t")) == 100_000,
         lambda: len(host.engine.read(spool.path or Path(), 0, [1000])[0]) > 5000,
-        lambda: host.engine.exists(("local", "main", "t")),
+        lambda: bool(host.engine.catalog(CatalogQuery("relation", "local", "main", "t"))),
         lambda: connection.resolve(["main", "t"]) == ("local", "main", "t"),
     ]
     for ask in asked:
@@ -333,12 +333,12 @@ def test_an_instance_that_failed_for_good_is_replaced(host: Host) -> None:
 
 def test_what_ignores_an_interrupt_ends_with_its_process(host: Host) -> None:
     connection = host.engine.connect()
-    assert not connection.abandon()
+    assert not connection.cancel(force=True)
     thread, found = begun(host, connection)
     os.kill(host.pid, signal.SIGSTOP)
-    connection.interrupt()
+    connection.cancel()
     assert connection.progress() is None
-    assert connection.abandon()
+    assert connection.cancel(force=True)
     thread.join()
     assert isinstance(found[0], Failure) and "did not respond to an interrupt" in found[0].message
     assert rows(host, connection, "select 1") == ("01000", b'["1"]')
@@ -348,10 +348,10 @@ def test_an_interrupt_ends_the_statement_that_it_means(host: Host) -> None:
     connection = host.engine.connect()
     thread, found = begun(host, connection)
     while thread.is_alive():
-        connection.interrupt()
+        connection.cancel()
         thread.join(0.01)
     assert isinstance(found[0], Failure) and found[0].sql_state == sqlstate.CANCELED
-    connection.interrupt()
+    connection.cancel()
     assert rows(host, connection, "select 1") == ("00000", b'["1"]')
 
 
@@ -481,10 +481,10 @@ def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still
     until(lambda: host.engine.process().busy)
     # Far more than a socket holds.
     for _ in range(2000):
-        connection.interrupt()
+        connection.cancel()
         connection.progress()
         host.engine.release_memory()
-        host.engine.give_back()
+        host.engine.trim_memory()
         host.engine.connect().close()
         assert (connection.database, connection.transaction) == ("local", "")
     os.kill(host.pid, signal.SIGCONT)

@@ -340,7 +340,7 @@ def test_a_commit_that_fails_has_ended_its_transaction(session: Session) -> None
     other.close()
     with pytest.raises(Failure, match="Failed to commit"):
         session.run("COMMIT")
-    assert not session.connection.in_transaction
+    assert not session.connection.transaction
     assert session.rows("DELETE FROM k RETURNING i") == [["1"]]
     assert session.rows("SELECT i FROM k") == []
 

@@ -15,7 +15,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from websockets.sync.client import ClientConnection, connect
 
-from sqlshell.service.engines.engine import Feed, Relation
+from sqlshell.service.engines.engine import Relation, StreamQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.streams import Streams
 from sqlshell.service.organizations.workers import Workers
@@ -402,18 +402,18 @@ def test_rows_are_not_evaluated_for_a_query_that_has_ended() -> None:
         def head(self, stream: Relation, least: int = 0) -> int:
             return 1
 
-        def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
+        def rows(self, feed: StreamQuery, start: int, end: int, number: int) -> list[str]:
             begun.set()
             assert left.wait(30)
             raise Failure("57014", "nobody reads these rows")
 
-        def leave(self, number: int) -> None:
+        def cancel_rows(self, number: int) -> None:
             left.set()
 
     async def work() -> None:
         workers = Workers(1)
         streams = Streams(cast(Any, Slow()), set(), workers)
-        feed = Feed(("d", "s", "t"), [], "select")
+        feed = StreamQuery(("d", "s", "t"), [], "select")
         query, same = streams.begin("q", feed, 0), streams.begin("r", feed, 0)
         reading = asyncio.ensure_future(streams.next(query, 0))
         await asyncio.to_thread(begun.wait, 30)

@@ -8,7 +8,9 @@ from typing import Any, Protocol
 
 from msgspec import Struct
 
+from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 
 NO_CONTINUOUS_QUERIES = "DuckDB does not support continuous queries"
@@ -63,9 +65,10 @@ class Listing(Struct, frozen=True):
 
 
 class CatalogQuery(Struct, frozen=True):
-    """Databases, schemas, relations or functions (`kind`), except those in `hidden` databases.
+    """The databases, schemas, relations or functions (`kind`), except those in `hidden` databases.
 
     "" is every database and every schema, and every relation for `name`. `streams` are the relations that are streams.
+    The kinds "relation" and "function" ask whether there is one of this name, of any kind: built in, or temporary.
     """
 
     kind: str
@@ -147,6 +150,25 @@ class Capabilities(Struct, frozen=True):
         return [name.replace("_", " ") for name in self.__struct_fields__ if getattr(self, name) is present]
 
 
+class Traits(Struct, frozen=True):
+    """Facts about an engine.
+
+    `initial_schema` is the one in which sessions begin, `default_timezone` the time zone of statements whose request
+    has none ("": that of the engine's own session). `hidden_databases` are not shown, and `reserved_names`, in lower
+    case, are names that users' databases and stores cannot have. `interface_sql`: statements may use the SQL of the
+    interface, which the engine translates. `awaited`: its sessions are AsyncSessions, whose statements occupy no
+    thread. `text_in_files`: files of results contain what the engine printed, of which convert() makes typed values.
+    """
+
+    initial_schema: str = "main"
+    default_timezone: str = "UTC"
+    hidden_databases: Collection[str] = ()
+    reserved_names: Collection[str] = ()
+    interface_sql: bool = False
+    awaited: bool = True
+    text_in_files: bool = False
+
+
 class Limits(Struct, frozen=True):
     """Resource limits of one instance: threads (0: one per core), memory ("": DuckDB's default, 80 % of the machine's),
     bytes of temporary files and bytes of results that are being written (None: no limit), and seconds for the
@@ -159,7 +181,7 @@ class Limits(Struct, frozen=True):
     seconds: float = 0.0
 
 
-class Feed(Struct, frozen=True):
+class StreamQuery(Struct, frozen=True):
     """A SELECT on one stream: the SQL that the engine evaluates for new rows, its columns, and whether it starts at the
     stream's first row."""
 
@@ -182,8 +204,9 @@ Rows = list[tuple[str, ...]]
 """Rows of the engine's catalog, as strings; NULL is ""."""
 
 
-class Connection(Protocol):
-    """One session of the engine. All methods except interrupt() and progress() are called from one thread at a time."""
+class EngineSession(Protocol):
+    """One session of the engine. All methods except cancel() and progress() are called from one thread at a time, and
+    raise Failure."""
 
     @property
     def database(self) -> str: ...
@@ -199,47 +222,27 @@ class Connection(Protocol):
     def timezone(self) -> str:
         """The session's time zone: that of the latest request or of a later SET TimeZone. Before both it is ""."""
 
-    @property
-    def in_transaction(self) -> bool: ...
-
     def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
-        """Run one statement and pass its rows to `sink`. `trusted` marks the service's own SQL, which is not checked.
-
-        Raises Failure.
-        """
-
-    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
-        """Insert the rows of a Parquet file into a relation, all or none; no `columns` are all of them, in order.
-
-        It is checked as an INSERT is. Messages do not contain the path. Raises Failure.
-        """
+        """Run one statement and pass its rows to `sink`. `trusted` marks the service's own SQL, which is not
+        checked."""
 
     def use(self, database: str, schema: str) -> None:
-        """Change the database and schema; "" is the current database or its first schema. Raises Failure."""
-
-    def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
-        """The feed of a SELECT on a stream, None for other statements. Raises Failure if it is not supported."""
-
-    def plan(self, sql: str, options: RunOptions) -> Plan:
-        """The effects that a CREATE or INSERT would have; it is checked as if it ran. Raises Failure."""
+        """Change the database and schema; "" is the current database or its first schema."""
 
     def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
-        """The columns of a relation. Raises Failure."""
+        """The columns of a relation."""
 
     def resolve(self, names: Sequence[str]) -> Relation:
         """The full name of a relation, completed with the current database and schema."""
 
     def lose_transaction(self) -> None:
         """Enter the state of a failed transaction: only COMMIT and ROLLBACK are accepted, and nothing is committed.
+        Engines without transactions do nothing."""
 
-        Engines without transactions do nothing. Raises Failure.
-        """
-
-    def interrupt(self) -> None:
-        """Interrupt the running statement, if any. Never waits. One between two steps of a statement may be lost."""
-
-    def abandon(self) -> bool:
-        """Kill the engine's process, with all its statements, if interrupt() had no effect; False if impossible."""
+    def cancel(self, *, force: bool = False) -> bool:
+        """Interrupt the running statement, if any. A request between two steps of a statement may be lost, and is
+        repeated. With `force`, which follows if that had no effect, end the statement with its connection or process.
+        Returns whether that is possible. Never waits."""
 
     def progress(self) -> float | None:
         """The progress of the running statement, from 0 to 1, if known."""
@@ -247,8 +250,32 @@ class Connection(Protocol):
     def close(self) -> None: ...
 
 
+class LoadingSession(EngineSession, Protocol):
+    """A session of an engine with `attachments`."""
+
+    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
+        """Insert the rows of a Parquet file into a relation, all or none; no `columns` are all of them, in order.
+
+        It is checked as an INSERT is. Messages do not contain the path. Raises Failure.
+        """
+
+
+class PlanningSession(EngineSession, Protocol):
+    """A session of an engine with `plans`."""
+
+    def plan(self, sql: str, options: RunOptions) -> Plan:
+        """The effects that a CREATE or INSERT would have; it is checked as if it ran. Raises Failure."""
+
+
+class StreamingSession(EngineSession, Protocol):
+    """A session of an engine with `streams`."""
+
+    def stream_query(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
+        """The query of a SELECT on a stream, None for other statements. Raises Failure if it is not supported."""
+
+
 Begun = Callable[[str], None]
-"""Takes the engine's ID of the operation that a statement became, for Engine.reattach()."""
+"""Takes the engine's ID of the operation that a statement became, for ReattachingEngine.reattach()."""
 
 Store = Callable[[Sequence[tuple[int, int]] | None], None]
 """Stores the rows that the sink of a statement has taken, where they are to be found later. It blocks, and raises
@@ -256,8 +283,8 @@ OSError. Its value is `filed` of the Outcome.
 """
 
 
-class ServerConnection(Connection, Protocol):
-    """A session on an external server: its statements are awaited and occupy no thread.
+class AsyncSession(EngineSession, Protocol):
+    """A session whose statements are awaited and occupy no thread (`Traits.awaited`).
 
     The server may lose the session at any time. The running statement then fails with 57P02, an open transaction is
     "failed", and the next statement makes the session again, with its database, schema and time zone.
@@ -270,7 +297,28 @@ class ServerConnection(Connection, Protocol):
         """
 
 
-class Engine(Protocol):
+class Results(Protocol):
+    """Files of results: ResultFiles implements it for every engine."""
+
+    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        """Read partitions of `counts` rows, from row `start` on, of a result that run() wrote to `path`: rows separated
+        by commas."""
+
+    def convert(
+        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
+    ) -> None:
+        """Write rows that are stored as text to a file in the engine's format. `ends` are the ends of the partitions in
+        `source`, which may also be a file with text; `instants` are the numbers of the columns that contain instants.
+        Raises Failure."""
+
+    def release_memory(self) -> None:
+        """Release the memory for reading results, because none have been read for some time."""
+
+    def trim_memory(self) -> None:
+        """Return memory that statements no longer use to the system. Called every few seconds; never waits."""
+
+
+class Engine(Results, Protocol):
     """One organization's data. Used from any thread."""
 
     @property
@@ -285,65 +333,44 @@ class Engine(Protocol):
     def capabilities(self) -> Capabilities: ...
 
     @property
-    def is_server(self) -> bool:
-        """Whether it is an external server: its connections are ServerConnections, and its SQL is its own rather than
-        the interface's."""
+    def traits(self) -> Traits: ...
 
-    @property
-    def files_have_text(self) -> bool:
-        """Whether the files of results contain what the engine printed; convert() makes typed values of it."""
+    def connect(self) -> EngineSession:
+        """Begin a session in the first database. Never waits for a server."""
 
-    @property
-    def hidden_databases(self) -> Collection[str]:
-        """The engine's internal databases, which the service does not show."""
+    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
+        """The objects of a kind: databases as (name), schemas as (name, database), relations as (name, schema, type,
+        database, primary key, comment), functions as (name, signature, type, database, schema), one relation as an ID
+        that distinguishes it from earlier ones of its name ("" if it has none), one function as any row. `seen` is the
+        session that asks, for an engine whose sessions have objects of their own. Raises Failure."""
 
-    @property
-    def reserved_names(self) -> Collection[str]:
-        """Names in lower case that users' databases and stores cannot have."""
+    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
+        """These objects, as the session `seen` sees them. The first note about a relation is its kind and full name.
+        Its SQL is rows of: the phase of a script in which a statement is run, a number that is larger for relations
+        that were created later, and the statement. Raises Failure, 0A000 for objects that the engine does not have.
+        """
 
-    @property
-    def initial_schema(self) -> str:
-        """The initial schema in a database."""
+    def inline(self, rows: Listing) -> str:
+        """SQL of a relation with these rows."""
+
+    def close(self) -> None: ...
+
+
+class DatabaseEngine(Engine, Protocol):
+    """An engine with `databases`."""
 
     @property
     def first_database(self) -> str:
-        """The initial database of new connections."""
-
-    @property
-    def default_timezone(self) -> str:
-        """The time zone of statements whose request has none; "" if that of the engine's own session applies."""
-
-    @property
-    def protections(self) -> str:
-        """A description of how the engine is isolated from the rest of the machine; "" if it is not."""
-
-    @property
-    def broken(self) -> Mapping[str, str]:
-        """Databases that could not be opened with the engine, and the reasons."""
-
-    def connect(self) -> Connection: ...
-
-    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        """Read partitions of `counts` rows, from row `start` on, of a result that run() wrote to `path`: rows separated
-        by commas."""
-
-    def convert(
-        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
-    ) -> None:
-        """Write rows that are stored as text to a file in the engine's format. `ends` are the ends of the partitions in
-        `source`, which may also be a file with text; `instants` are the numbers of the columns that contain instants.
-        Raises Failure."""
-
-    def give_back(self) -> None:
-        """Return memory that statements no longer use to the system, where the engine has its own. Never waits."""
-
-    def release_memory(self) -> None:
-        """Release the memory for reading results, because none have been read for some time."""
+        """The database in which sessions begin, which is not dropped."""
 
     def attach(self, name: str, path: Path | None) -> None:
         """Create a database, in a file or in memory. Raises Failure."""
 
     def detach(self, name: str) -> None: ...
+
+
+class StoreEngine(DatabaseEngine, Protocol):
+    """An engine with `store_entities`."""
 
     def mount(self, store: str, copy: Path) -> None:
         """Attach a copy of a store, a file in the engine's format, read-only as database `store`, and replace the
@@ -353,45 +380,29 @@ class Engine(Protocol):
         """Create views of files as relations of the database `store`, for an engine that may read any file. Raises
         Failure."""
 
-    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
-        """These objects, as the session `seen` sees them. The first note about a relation is its kind and full name.
-        Its SQL is rows of: the phase of a script in which a statement is run, a number that is larger for relations
-        that were created later, and the statement. Raises Failure, 0A000 for objects that the engine does not have.
-        """
 
-    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
-        """The objects of a kind: databases as (name), schemas as (name, database), relations as (name, schema, type,
-        database, primary key, comment), functions as (name, signature, type, database, schema). `seen` is the session
-        that asks, for an engine whose sessions have objects of their own. Raises Failure."""
-
-    def has_function(self, name: str) -> bool:
-        """Whether there is a function of this name, built in or defined by a user. Raises Failure."""
-
-    def identity(self, relation: Relation) -> int | None:
-        """An ID that distinguishes a table from others of the same name while the engine is open; None for no table."""
-
-    def exists(self, relation: Relation, seen: Connection | None = None) -> bool: ...
-
-    def inline(self, rows: Listing) -> str:
-        """SQL of a relation with these rows."""
-
-    def publish(self, tables: Mapping[str, Listing]) -> None:
-        """Replace the system relations of `deltastream.sys` that have changed."""
+class StreamEngine(Engine, Protocol):
+    """An engine with `streams`."""
 
     def head(self, stream: Relation, least: int = 0) -> int:
         """The position after a stream's last row, which is `least` or later. Raises Failure."""
 
-    def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
-        """The rows of a feed for the stream's rows in [start, end), as JSON arrays. `number` identifies the call."""
+    def rows(self, query: StreamQuery, start: int, end: int, number: int) -> list[str]:
+        """The rows of a query for the stream's rows in [start, end), as JSON arrays. `number` identifies the call."""
 
-    def leave(self, number: int) -> None:
+    def cancel_rows(self, number: int) -> None:
         """Interrupt a call of rows(), if it is running. Never waits."""
 
-    def close(self) -> None: ...
+
+class PublishingEngine(Engine, Protocol):
+    """An engine with the SQL of the interface, whose `deltastream.sys` has relations of the service."""
+
+    def publish(self, tables: Mapping[str, Listing]) -> None:
+        """Replace the system relations that have changed."""
 
 
 class ExternalEngine(Engine, Protocol):
-    """An engine that is an external server (`Engine.is_server`)."""
+    """An engine whose server several processes of the service can share."""
 
     def server(self) -> str:
         """What distinguishes the server, and its database, from others; it contains no secret. Raises Failure."""
@@ -401,9 +412,19 @@ class ReattachingEngine(Engine, Protocol):
     """An engine whose operations survive the service (`Capabilities.reattaching`)."""
 
     async def reattach(
-        self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[Connection], None]
+        self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[EngineSession], None]
     ) -> Outcome:
-        """Wait for an operation that ServerConnection.execute() began, perhaps in another process, and pass all its
-        rows to `sink`. `attached` is called with the connection that can interrupt it. Called from the service's event
+        """Wait for an operation that AsyncSession.execute() began, perhaps in another process, and pass all its
+        rows to `sink`. `attached` is called with the session that can interrupt it. Called from the service's event
         loop. Raises Failure.
         """
+
+
+def not_supported(engine: str, what: str) -> Failure:
+    return Failure(sqlstate.UNSUPPORTED, f"the engine {engine} does not support {what}")
+
+
+def check_supported(engine: Engine, capability: str) -> None:
+    """Raises Failure (0A000) if an engine does not have a capability."""
+    if not getattr(engine.capabilities, capability):
+        raise not_supported(engine.name, capability.replace("_", " "))

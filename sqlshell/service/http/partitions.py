@@ -123,7 +123,7 @@ class Partitions:
         rows = None
         try:
             server = self._organizations.server
-            has_text = server is not None and server.files_have_text
+            has_text = server is not None and server.traits.text_in_files
             if record.spool.layout.typed and not (typed and has_text):
                 file, size = await asyncio.to_thread(record.spool.open_whole)
             else:

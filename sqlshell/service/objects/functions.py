@@ -8,6 +8,7 @@ from typing import Any, Final
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect import CreateFunction, DropFunction
+from sqlshell.service.engines.engine import CatalogQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.sql.analysis.secrets import shown_options
@@ -34,7 +35,7 @@ def create(organization: Organization, asked: CreateFunction) -> None:
     name = key(asked.name, types)
     with organization.changing:
         catalog.get(organization.id, "function_source", source)
-        if organization.engine.has_function(asked.name):
+        if organization.engine.catalog(CatalogQuery("function", name=asked.name)):
             raise duplicate(KIND, asked.name)
         if asked.replace and catalog.find(organization.id, KIND, name) is not None:
             catalog.change(organization.id, KIND, name, _detail(asked))

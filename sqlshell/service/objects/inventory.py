@@ -125,7 +125,7 @@ def schemas(here: Scope, database: str = "") -> list[Facts]:
             "name": row[0],
             "type": "schema",
             "database": row[1],
-            "default": row[0] == places.get(row[1], organization.engine.initial_schema),
+            "default": row[0] == places.get(row[1], organization.engine.traits.initial_schema),
             "state": "ready",
         }
         for row in listed

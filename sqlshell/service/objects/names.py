@@ -27,7 +27,7 @@ def reserved_name(organization: Organization, kind: str, name: str) -> Iterator[
     """Hold the lock while a database or store is created. Raises Failure if the name is not free."""
     with organization.changing:
         low = name.lower()
-        if low in organization.engine.reserved_names:
+        if low in organization.engine.traits.reserved_names:
             raise NameTaken(DUPLICATES[kind], f"the name {name!r} is reserved; choose another name for the {kind}")
         catalog, engine = organization.catalog, organization.engine
         known = [

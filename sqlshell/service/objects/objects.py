@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Mapping, Sequence
+from typing import cast
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
@@ -11,7 +12,7 @@ from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import NAMES_OF_ROLES, ROLES, duplicate, least_role, missing
 from sqlshell.service.dialect import Create, DialectStatement, Drop, DropFunction, Names, StartPool, Use
 from sqlshell.service.dialect.names import WRITES, targets
-from sqlshell.service.engines.engine import CatalogQuery, Outcome, Relation, RunOptions
+from sqlshell.service.engines.engine import CatalogQuery, DatabaseEngine, Outcome, Relation, RunOptions, check_supported
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, resources, stream_definitions
 from sqlshell.service.objects.attachments import Attachment
@@ -242,14 +243,16 @@ class Objects:
         broken = organization.broken.get(("database", name))
         if not there and broken is None:
             raise missing("database", name)
-        if name == organization.engine.first_database:
+        check_supported(organization.engine, "databases")
+        engine = cast(DatabaseEngine, organization.engine)
+        if name == engine.first_database:
             message = f"cannot drop database {name!r}: it is the default database"
             raise Failure(sqlstate.DEPENDENTS, message)
         self.check_unused(session, "database", name)
         with organization.changing:
             found = organization.catalog.find(organization.id, "database", name)
             if there:
-                organization.engine.detach(name)
+                engine.detach(name)
             organization.broken.pop(("database", name), None)
             if found is not None:
                 organization.catalog.drop(organization.id, "database", name)
@@ -313,7 +316,7 @@ def unsupported(verb: str, kind: str) -> Failure:
 
 
 def check_visible(database: str, organization: Organization) -> None:
-    if database in organization.engine.hidden_databases or database in organization.store_names:
+    if database in organization.engine.traits.hidden_databases or database in organization.store_names:
         raise missing("database", database)
 
 
@@ -359,13 +362,15 @@ def pool_detail(size: Size) -> dict[str, object]:
 
 
 def _create_database(organization: Organization, name: str) -> None:
+    check_supported(organization.engine, "databases")
+    engine = cast(DatabaseEngine, organization.engine)
     if not organization.is_confined:
-        organization.engine.attach(name, None)
+        engine.attach(name, None)
         return
     file = f"{uuid.uuid4()}.data"
     path = organization.folder("databases") / file
     try:
-        organization.engine.attach(name, path)
+        engine.attach(name, path)
     except Failure:
         for partial in (path, path.with_name(path.name + ".wal")):
             partial.unlink(missing_ok=True)

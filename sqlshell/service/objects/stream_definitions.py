@@ -15,7 +15,7 @@ from sqlshell.service.dialect import Create, CreateAs, Drop
 from sqlshell.service.dialect.columns import first_words, without_key
 from sqlshell.service.engines.duckdb.messages import near
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Relation, RunOptions
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, CatalogQuery, Relation, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
@@ -29,7 +29,7 @@ def create(asked: Create, session: Session) -> Relation:
     organization, connection = session.organization, session.connection
     relation = connection.resolve(asked.names)
     verb = "CREATE"
-    if organization.engine.exists(relation):
+    if organization.engine.catalog(CatalogQuery("relation", *relation)):
         if not asked.replace or relation not in organization.streams.known:
             raise duplicate(asked.kind, asked.names[-1])
         verb = "CREATE OR REPLACE"

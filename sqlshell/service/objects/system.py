@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
 from sqlshell.service.engines.duckdb.contents import SYSTEM
-from sqlshell.service.engines.engine import Listing
+from sqlshell.service.engines.engine import Listing, PublishingEngine
 from sqlshell.service.objects import inventory
 from sqlshell.service.objects.inventory import Scope
 from sqlshell.service.objects.result_rows import NUMBER, Facts, ShownColumn, columns, listed
@@ -93,4 +94,4 @@ def publish(session: Session, sql: str, queries: Callable[[], Sequence[Facts]]) 
         else:
             shown, find = _RELATIONS[name]
             tables[name] = listed(shown, find(here))
-    organization.engine.publish(tables)
+    cast(PublishingEngine, organization.engine).publish(tables)

@@ -19,7 +19,7 @@ from sqlshell.service.catalog import Catalog, missing
 from sqlshell.service.dialect import INTERFACE, SERVER, Dialect
 from sqlshell.service.engines.duckdb.contents import RESERVED
 from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
-from sqlshell.service.engines.engine import Engine, Limits, Relation
+from sqlshell.service.engines.engine import CatalogQuery, Engine, Limits, Relation
 from sqlshell.service.failure import Failure
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.copies import Copies
@@ -58,8 +58,11 @@ class Organization:
         vault: Vault,
         running: int,
         shared: SharedFiles | None = None,
+        protections: str = "",
     ):
         self.id = organization_id
+        self.protections = protections
+        """How its engine is isolated from the rest of the machine; "" if it is not."""
         self._shared = shared
         self.vault = vault
         self.workers = Workers(running)
@@ -131,21 +134,26 @@ class Organization:
 
     def add_stream(self, relation: Relation, detail: Mapping[str, Any]) -> None:
         self.catalog.add(self.id, "stream", json.dumps(relation), detail)
-        self._tables[relation] = self.engine.identity(relation)
+        self._tables[relation] = self._table_id(relation)
         self.streams.known.add(relation)
 
     def check_streams(self) -> None:
         """Remove streams whose relation was dropped or replaced."""
         for relation in list(self.streams.known):
-            table = self.engine.identity(relation)
-            if table is None or table != self._tables.get(relation):
+            table = self._table_id(relation)
+            if not table or table != self._tables.get(relation):
                 self.streams.forget(relation)
                 with contextlib.suppress(Failure):
                     self.catalog.drop(self.id, "stream", json.dumps(relation))
 
     def read_table_ids(self) -> None:
         """Read the table IDs of all streams again, because they change when the engine is opened."""
-        self._tables = {relation: self.engine.identity(relation) for relation in self.streams.known}
+        self._tables = {relation: self._table_id(relation) for relation in self.streams.known}
+
+    def _table_id(self, relation: Relation) -> str:
+        """An ID that distinguishes a table from others of its name while the engine is open; "" for no table."""
+        rows = self.engine.catalog(CatalogQuery("relation", *relation))
+        return rows[0][0] if rows else ""
 
     def close(self) -> None:
         self.workers.close()
@@ -197,7 +205,7 @@ class Organizations:
     @property
     def server(self) -> Engine | None:
         """The engine of the only organization, if it is an external server."""
-        return self._single if self._single is not None and self._single.is_server else None
+        return self._single if self._single is not None and self._single.traits.awaited else None
 
     @property
     def dialect(self) -> Dialect:
@@ -429,7 +437,15 @@ class Organizations:
             # Recorded only once it exists, because a recorded database without a file counts as broken.
             self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})
         organization = Organization(
-            organization_id, engine, self.catalog, folder, copies, broken, vault=self.vault, running=running
+            organization_id,
+            engine,
+            self.catalog,
+            folder,
+            copies,
+            broken,
+            vault=self.vault,
+            running=running,
+            protections=engine.protections,
         )
         # A killed service may not have recorded that a stream was dropped.
         organization.check_streams()

@@ -15,7 +15,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import NAMES_OF_ROLES, Caller, missing
-from sqlshell.service.engines.engine import CatalogQuery, Connection, Relation, Rows
+from sqlshell.service.engines.engine import CatalogQuery, EngineSession, Relation, Rows
 from sqlshell.service.engines.server.session import completed
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization, Organizations
@@ -41,7 +41,7 @@ class Session(Struct, eq=False):
 
     caller: Caller
     organization: Organization
-    connection: Connection
+    connection: EngineSession
     role: str
     store: str = ""
     compute_pool: str = DEFAULT
@@ -117,17 +117,17 @@ class Session(Struct, eq=False):
 
     def exists(self, relation: Relation) -> bool:
         """Whether a relation exists, as this session sees it. Raises Failure."""
-        return self.organization.engine.exists(relation, self.connection)
+        return bool(self.catalog(CatalogQuery("relation", *relation)))
 
     def full_name(self, names: Sequence[str]) -> Relation:
         """The full name of a relation, without a call to the engine, which may be busy."""
         organization, connection = self.organization, self.connection
-        if organization.engine.is_server:
+        if not organization.engine.traits.interface_sql:
             return completed(names, connection.database, connection.schema)
         if len(names) == 2 and organization.is_confined:
             known = {item.name for item in organization.catalog.objects(organization.id, "database")}
             return (
-                (names[0], organization.engine.initial_schema, names[1])
+                (names[0], organization.engine.traits.initial_schema, names[1])
                 if names[0] in known
                 else (connection.database, names[0], names[1])
             )
@@ -221,7 +221,7 @@ class Session(Struct, eq=False):
             elif failure.sql_state == sqlstate.NO_SCHEMA:
                 self._lose("schema", schema, failure)
                 self._place(database, "")
-            elif database in self.organization.engine.hidden_databases:
+            elif database in self.organization.engine.traits.hidden_databases:
                 self._lose("database", database, missing("database", database))
             else:
                 raise
@@ -260,7 +260,7 @@ class Session(Struct, eq=False):
                     raise missing("role", name)
                 if not self.caller.has_role(name):
                     raise Failure(sqlstate.PRIVILEGE, f"permission denied: this token does not have role {name!r}")
-                if name != self.role and self.connection.in_transaction:
+                if name != self.role and self.connection.transaction:
                     # It began with the rights of the other role.
                     raise Failure("25001", "cannot change the role in a transaction; COMMIT or ROLLBACK first")
                 self.role = name
@@ -280,7 +280,7 @@ class Session(Struct, eq=False):
         if not self.caller.may_see(wanted):
             # The same error as for a missing organization, so that names are not revealed.
             raise missing("organization", given)
-        if self.connection.in_transaction:
+        if self.connection.transaction:
             # Its connection would be closed, and the transaction with it.
             raise Failure("25001", "cannot change the organization in a transaction; COMMIT or ROLLBACK first")
         organization = organizations.get(wanted)
@@ -409,10 +409,10 @@ class Sessions:
         transaction. Others on an external server learn it from there: it has users of its own too.
         """
         organization = by.organization
-        among = [by] if organization.engine.is_server else list(self._opened)
+        among = list(self._opened) if organization.engine.capabilities.databases else [by]
         sessions = [item for item in among if item.organization is organization and not item.closed]
-        initial = organization.engine.initial_schema
-        placed = [item for item in sessions if item.connection.schema != initial and not item.connection.in_transaction]
+        initial = organization.engine.traits.initial_schema
+        placed = [item for item in sessions if item.connection.schema != initial and not item.connection.transaction]
         if not placed:
             return
         hidden = set(organization.store_names)

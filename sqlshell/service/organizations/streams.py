@@ -13,11 +13,12 @@ import time
 from collections import OrderedDict
 from collections.abc import AsyncIterator
 from functools import partial
+from typing import cast
 
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Engine, Feed, Relation
+from sqlshell.service.engines.engine import Engine, Relation, StreamEngine, StreamQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.workers import Workers
 
@@ -48,7 +49,7 @@ class Query(Struct, eq=False):
     """
 
     query_id: str
-    feed: Feed
+    feed: StreamQuery
     start: int
     table: int
     places: dict[str, Place] = field(default_factory=dict)
@@ -64,7 +65,7 @@ class Streams:
     def __init__(self, engine: Engine, known: set[Relation], workers: Workers) -> None:
         self.known = known
         self._workers = workers
-        self._engine = engine
+        self._engine = cast(StreamEngine, engine)
         self._queries: dict[str, Query] = {}
         self._news = asyncio.Condition()
         self._version = 0
@@ -88,7 +89,7 @@ class Streams:
     def queries(self) -> list[Query]:
         return list(self._queries.values())
 
-    def begin(self, query_id: str, feed: Feed, start: int) -> Query:
+    def begin(self, query_id: str, feed: StreamQuery, start: int) -> Query:
         table = self._tables.get(feed.stream, 0)
         query = self._queries[query_id] = Query(query_id, feed, start, table, idle_since=_now())
         return query
@@ -120,7 +121,7 @@ class Streams:
                 del self._segments[key]
         for number, evaluated in self._evaluating.items():
             if evaluated == same:
-                self._engine.leave(number)
+                self._engine.cancel_rows(number)
 
     @contextlib.asynccontextmanager
     async def reader(self, query: Query, session: str) -> AsyncIterator[Place]:

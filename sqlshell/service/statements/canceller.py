@@ -128,7 +128,7 @@ class Canceller:
                 return
             if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
                 connection = target.connection
-                abandoned = connection is not None and connection.abandon()
+                abandoned = connection is not None and connection.cancel(force=True)
             target.interrupt()
             await wait_for_response(target, AGAIN_SECONDS)
 

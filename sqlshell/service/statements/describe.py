@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
@@ -14,7 +14,7 @@ from sqlshell.service.dialect.names import Names
 from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Outcome, Plan, Relation, RunOptions, Sink
+from sqlshell.service.engines.engine import Outcome, Plan, PlanningSession, Relation, RunOptions, Sink, check_supported
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import stream_definitions
 from sqlshell.service.objects.objects import only_operator, require
@@ -51,14 +51,14 @@ def _described(
                 placed(sql, "", asked.columns),
                 stream_definitions.explained_columns(columns, before := f"CREATE TABLE {qualified(*relation)} "),
             ):
-                plan = session.connection.plan(before + columns, options)
+                plan = _planned(session, before + columns, options)
             facts = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
             return _kind("CREATE", asked.kind), {"ddl": facts}
         case CreateAs():
             before, part = stream_definitions.engine_sql(asked)
             relation = _free(session, asked.kind, asked)
             with placed(sql, before, part):
-                plan = session.connection.plan(before + part, options)
+                plan = _planned(session, before + part, options)
             facts = _relation(session, relation, asked.kind, asked.options, plan.columns)
             return _kind("CREATE", asked.kind), {"ddl": facts, "sink": facts, **_plan(session, plan)}
         case Create() | CreateFunction():
@@ -82,9 +82,14 @@ def _described(
     raise Failure(sqlstate.UNSUPPORTED, "DESCRIBE supports only CREATE and INSERT statements")
 
 
+def _planned(session: Session, sql: str, options: RunOptions) -> Plan:
+    check_supported(session.organization.engine, "plans")
+    return cast(PlanningSession, session.connection).plan(sql, options)
+
+
 def _engines(sql: str, session: Session, options: RunOptions) -> tuple[str, Mapping[str, Any]]:
     """Describe a statement that the engine runs."""
-    plan = session.connection.plan(sql, options)
+    plan = _planned(session, sql, options)
     write = writing(sql)
     if write is None:
         what, names = _object(sql)

@@ -41,7 +41,19 @@ from sqlshell.service.dialect import (
 )
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Begun, Feed, Outcome, RunOptions, ServerConnection, Sink
+from sqlshell.service.engines.engine import (
+    AsyncSession,
+    Begun,
+    LoadingSession,
+    Outcome,
+    Relation,
+    RunOptions,
+    Sink,
+    StreamEngine,
+    StreamingSession,
+    StreamQuery,
+    check_supported,
+)
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
 from sqlshell.service.objects.attachments import Attachment
@@ -110,7 +122,7 @@ NOT_IN_APPLICATIONS = frozenset(
 )
 """The first words of statements that begin, divide or end a transaction, or change the session."""
 
-StartedFeed = tuple[Feed, int]
+StartedFeed = tuple[StreamQuery, int]
 """A SELECT on a stream, and the position in the stream at which it starts."""
 
 
@@ -168,7 +180,7 @@ class Executor:
         begun: Callable[[Statement], Begun],
     ) -> Outcome:
         """Run a statement on an engine that is an external server. Called from the event loop."""
-        connection = cast(ServerConnection, session.connection)
+        connection = cast(AsyncSession, session.connection)
         _check_context(session, None, record)
         privileges.check_role(session)
         options, before = self.options(session, parameters), session.droppable_parts()
@@ -201,7 +213,7 @@ class Executor:
         """Move sessions out of dropped schemas, after the transaction that may have dropped one."""
         changed = isinstance(asked, Application) or (SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None)
         session.changes_schemas = session.changes_schemas or changed
-        if session.changes_schemas and not session.connection.in_transaction:
+        if session.changes_schemas and not session.connection.transaction:
             session.changes_schemas = False
             self._sessions.mark_dropped_schemas(session)
 
@@ -210,7 +222,7 @@ class Executor:
         if limit and not self._options.row_limits:
             limit = None
         organization = session.organization
-        zone = session.timezone or organization.engine.default_timezone
+        zone = session.timezone or organization.engine.traits.default_timezone
         return RunOptions(
             zone,
             self._options.partition_rows,
@@ -243,7 +255,7 @@ class Executor:
             raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} does not support streams")
         if self._objects.is_of_engine(asked, session):
             return self._run_engine(session, record, options, record.sql)
-        if session.connection.in_transaction and (verb := _changing_verb(asked)):
+        if session.connection.transaction and (verb := _changing_verb(asked)):
             raise Failure("25001", f"{verb} cannot run in a transaction; COMMIT or ROLLBACK first")
         match asked:
             case Use():
@@ -332,8 +344,8 @@ class Executor:
             broken = stores.mount_named(organization, sql, record, session.connection.database)
         named = [item for item in organization.streams.known if item[2].lower() in low]
 
-        def run() -> Outcome | Feed:
-            feed = session.connection.feed(sql, named, options) if named else None
+        def run() -> Outcome | StreamQuery:
+            feed = _stream_query(session, sql, named, options) if named else None
             if feed is not None:
                 return feed
             writable = reads_store and not organization.is_confined and session.connection.transaction != "failed"
@@ -358,8 +370,8 @@ class Executor:
                 check_named(organization, sql)
             functions.check_called(organization, sql, failure)
             raise
-        if isinstance(outcome, Feed):
-            return outcome, 0 if outcome.from_earliest else organization.engine.head(outcome.stream)
+        if isinstance(outcome, StreamQuery):
+            return outcome, 0 if outcome.from_earliest else cast(StreamEngine, organization.engine).head(outcome.stream)
         inventory.note(session, sql)
         if organization.streams.known and re.match(MAY_DROP, without_literals(sql[:4000]), re.I):
             organization.check_streams()
@@ -382,9 +394,9 @@ class Executor:
         organization = session.organization
         relation = session.connection.resolve(asked.names)
         if not asked.store and relation in organization.streams.known:
-            feed = session.connection.feed(f"SELECT * FROM {qualified(*relation)}", [relation], options)
+            feed = _stream_query(session, f"SELECT * FROM {qualified(*relation)}", [relation], options)
             assert feed is not None
-            return feed, 0 if asked.from_beginning else organization.engine.head(relation)
+            return feed, 0 if asked.from_beginning else cast(StreamEngine, organization.engine).head(relation)
         store, entity = stores.split_name(asked.names, asked.store or session.store, organization.store_names)
         stores.mount(organization, store, [entity], record)
         return session.connection.run(f"SELECT * FROM {qualified(store, 'main', entity)}", options, record.spool)
@@ -393,13 +405,15 @@ class Executor:
         self, session: Session, asked: Load, record: Statement, files: Sequence[Attachment], options: RunOptions
     ) -> Outcome:
         organization, attachment = session.organization, attachment_named(files, asked.file)
+        check_supported(organization.engine, "attachments")
+        connection = cast(LoadingSession, session.connection)
         if not organization.is_confined:
-            return session.connection.load(asked.names, asked.columns, attachment.path, options)
+            return connection.load(asked.names, asked.columns, attachment.path, options)
         # The organization's engine sees no file outside of its own folder.
         place = organization.folder("temporary") / str(uuid.uuid4())
         try:
             place.hardlink_to(attachment.path)
-            return session.connection.load(asked.names, asked.columns, place, options)
+            return connection.load(asked.names, asked.columns, place, options)
         except Failure as failure:
             if failure.sql_state in NOT_FOUND:
                 check_named(organization, record.sql)
@@ -409,7 +423,7 @@ class Executor:
 
     def _application(self, session: Session, asked: Application, record: Statement, options: RunOptions) -> Outcome:
         """Run statements as one transaction in the current database, all or nothing."""
-        if session.connection.in_transaction:
+        if session.connection.transaction:
             raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
         for number, sql in enumerate(asked.statements, 1):
             own = read(sql)
@@ -423,7 +437,7 @@ class Executor:
                 raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
             low = sql.lower()
             if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
-                session.connection.feed(sql, named, options)
+                _stream_query(session, sql, named, options)
         connection = session.connection
         # The rows of SELECTs in an application are discarded, so that not all are needed.
         options = replace(options, row_limit=1)
@@ -434,9 +448,13 @@ class Executor:
                     raise Failure(sqlstate.CANCELED, "the statement was canceled")
                 connection.run(sql, options, Discard())
         finally:
-            if connection.in_transaction:
+            if connection.transaction:
                 connection.run("ROLLBACK", options, Discard())
         return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
+
+
+def _stream_query(session: Session, sql: str, streams: Sequence[Relation], options: RunOptions) -> StreamQuery | None:
+    return cast(StreamingSession, session.connection).stream_query(sql, streams, options)
 
 
 def _check_context(session: Session, asked: DialectStatement | None, record: Statement) -> None:

@@ -381,7 +381,7 @@ class StatementService:
 
     async def _note_transaction(self, session: Session) -> None:
         """Before the outcome is reported, notify the other processes whether the statement left a transaction open."""
-        is_open = session.connection.in_transaction
+        is_open = bool(session.connection.transaction)
         if self.cluster is not None and session.name and is_open != session.noted_transaction:
             # If the database does not respond, the end of the statement waits for it too, and the next one tries again.
             with contextlib.suppress(StorageError):
@@ -405,7 +405,7 @@ class StatementService:
         if isinstance(asked, Restart):
             await self._restart(session, record, asked)
             return
-        workers, is_server = session.organization.workers, session.organization.engine.is_server
+        workers, is_server = session.organization.workers, session.organization.engine.traits.awaited
         records = [record] if asked is not None or is_server else await self._together(session, batch)
         async with contextlib.AsyncExitStack() as stack:
             thread, limit = workers.run_other, self._limit(None)
@@ -560,7 +560,7 @@ class StatementService:
         session.context_failures = {}
         if session.differs_from(request):
             await session.organization.workers.run_other(session.adopt, request, self.organizations)
-        if session.lost_transaction and not session.connection.in_transaction:
+        if session.lost_transaction and not session.connection.transaction:
             # Until the client ends it, none of its statements may be committed alone.
             await session.organization.workers.run_other(session.connection.lose_transaction)
 
@@ -638,7 +638,7 @@ class StatementService:
                 continue
             sweep = time.monotonic() + SWEEP_SECONDS
             for organization in self.organizations.opened():
-                organization.engine.give_back()
+                organization.engine.trim_memory()
             # The responses to the last statements may have held memory until now.
             if self.store.finished != last and growth.large:
                 in_thread(return_unused_memory)
@@ -678,7 +678,7 @@ def _is_over(session: Session, batch: Batch) -> bool:
 def _ended(session: Session, record: Statement, result: Outcome | StartedFeed | Exception) -> EndedStatement:
     """The end of a statement with this result."""
     record.seconds = time.monotonic() - record.began
-    rest = session.echo(), not session.connection.in_transaction
+    rest = session.echo(), not session.connection.transaction
     if isinstance(result, Exception):
         return EndedStatement(record, *end_of(result, record), None, *rest)
     if isinstance(result, tuple):

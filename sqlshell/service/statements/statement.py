@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.dialect import INTERFACE, Dialect, Reading
-from sqlshell.service.engines.engine import Connection, Feed, Outcome
+from sqlshell.service.engines.engine import EngineSession, Outcome, StreamQuery
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.redaction import RedactedStatement
@@ -95,7 +95,7 @@ class Statement(Struct, eq=False, weakref=True):
     timeout: str = ""
     """The message if it is."""
     outcome: Outcome | None = None
-    connection: Connection | None = None
+    connection: EngineSession | None = None
     """The connection that runs it now."""
     cancel_copy: Callable[[], None] | None = None
     """Cancels work for the statement outside of its connection; for any thread."""
@@ -103,7 +103,7 @@ class Statement(Struct, eq=False, weakref=True):
     """Held to change its state, and to interrupt it, so that no interrupt hits the next statement of its connection."""
     pools: tuple[Pool, ...] = ()
     """The pools in which it waits for a slot, or has one."""
-    feed: Feed | None = None
+    feed: StreamQuery | None = None
     process: str = ""
     """The process of the service that has it, if several share their records."""
     operation: str = ""
@@ -133,7 +133,7 @@ class Statement(Struct, eq=False, weakref=True):
         with self.lock:
             return self._move_to(state)
 
-    def start(self, connection: Connection | None = None, seconds: float = math.inf, timeout: str = "") -> bool:
+    def start(self, connection: EngineSession | None = None, seconds: float = math.inf, timeout: str = "") -> bool:
         """Note that it runs from now on, for at most `seconds`; `timeout` is the message if it runs longer.
 
         Returns False if it was canceled or has ended before. For any thread.
@@ -146,7 +146,7 @@ class Statement(Struct, eq=False, weakref=True):
             self.connection = connection
             return True
 
-    def runs_on(self, connection: Connection | None) -> None:
+    def runs_on(self, connection: EngineSession | None) -> None:
         """Note which connection runs it; None if it is free for the next statement. For any thread."""
         with self.lock:
             self.connection = connection
@@ -163,7 +163,7 @@ class Statement(Struct, eq=False, weakref=True):
         """Interrupt what runs for it, if anything does."""
         with self.lock:
             if self.connection is not None:
-                self.connection.interrupt()
+                self.connection.cancel()
             if (cancel_copy := self.cancel_copy) is not None:
                 cancel_copy()
 

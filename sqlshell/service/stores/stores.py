@@ -10,7 +10,7 @@ import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
@@ -21,7 +21,7 @@ from sqlshell.service.catalog import missing
 from sqlshell.service.dialect import READS, WRITES, dotted, targets
 from sqlshell.service.engines.converter.conversion import stamp
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
-from sqlshell.service.engines.engine import CatalogQuery, Connection
+from sqlshell.service.engines.engine import CatalogQuery, EngineSession, StoreEngine, check_supported
 from sqlshell.service.engines.sandbox.beneath import folder_of
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.copies import CopyWaiter
@@ -253,10 +253,12 @@ def _refresh_relations(
         stamps = {name: stamp(status) for name, status in known.items() if folded[name.lower()] == 1}
         return alike | organization.copies.refresh_copy(store, place.root, stamps, names, waiting)
     broken = alike
-    organization.engine.view(store, {})
+    check_supported(organization.engine, "store_entities")
+    engine = cast(StoreEngine, organization.engine)
+    engine.view(store, {})
     for name in names:
         try:
-            organization.engine.view(store, {name: place.folder / name})
+            engine.view(store, {name: place.folder / name})
         except Failure as failure:
             broken[name] = failure.message
     return broken
@@ -335,7 +337,7 @@ def _unmount(organization: Organization, store: str) -> None:
     if organization.copies is not None:
         organization.copies.drop(store)
     elif any(row[0] == store for row in organization.engine.catalog(CatalogQuery("databases"))):
-        organization.engine.detach(store)
+        cast(StoreEngine, organization.engine).detach(store)
 
 
 def state(organization: Organization, store: str) -> str:
@@ -347,7 +349,7 @@ def state(organization: Organization, store: str) -> str:
         return f"broken: {failure.message}"
 
 
-def check_read_only(organization: Organization, connection: Connection, sql: str) -> None:
+def check_read_only(organization: Organization, connection: EngineSession, sql: str) -> None:
     """Raises Failure if a statement would change a store, judging by its text."""
     for names in targets(sql, WRITES):
         store = connection.resolve(names)[0].lower()
@@ -360,7 +362,7 @@ def check_read_only(organization: Organization, connection: Connection, sql: str
 
 
 def check_entities(
-    organization: Organization, connection: Connection, sql: str, broken: Mapping[tuple[str, str], str]
+    organization: Organization, connection: EngineSession, sql: str, broken: Mapping[tuple[str, str], str]
 ) -> None:
     """Raises Failure if a statement reads an entity that does not exist or is `broken`."""
     for names in targets(sql, READS):

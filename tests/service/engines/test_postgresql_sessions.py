@@ -159,7 +159,7 @@ def test_a_transaction_is_lost_with_its_connection(runner: Runner, connect: Conn
 def test_an_abandoned_statement_fails_at_once(runner: Runner) -> None:
     import threading
 
-    timer = threading.Timer(0.3, runner.session.abandon)
+    timer = threading.Timer(0.3, runner.session.cancel, kwargs={"force": True})
     timer.start()
     assert runner.fails("select pg_sleep(60)")[0] == "57P02"
     timer.join()
@@ -193,9 +193,12 @@ def test_the_catalog(postgresql: PostgresqlEngine, runner: Runner) -> None:
     assert {(here,), ("postgres",)} <= set(postgresql.catalog(CatalogQuery("databases")))
     assert ("postgres",) not in postgresql.catalog(CatalogQuery("databases", hidden={"postgres"}))
     assert postgresql.catalog(CatalogQuery("relations", "postgres", "shop")) == []
-    assert postgresql.has_function("LOWER") and not postgresql.has_function("no_such_function")
-    assert postgresql.exists((here, "shop", "parts")) and not postgresql.exists((here, "shop", "none"))
-    assert postgresql.hidden_databases == ("template0", "template1")
+    assert postgresql.catalog(CatalogQuery("function", name="LOWER")) and not postgresql.catalog(
+        CatalogQuery("function", name="no_such_function")
+    )
+    assert postgresql.catalog(CatalogQuery("relation", here, "shop", "parts")) == [("",)]
+    assert postgresql.catalog(CatalogQuery("relation", here, "shop", "none")) == []
+    assert postgresql.traits.hidden_databases == ("template0", "template1")
     assert postgresql.version.startswith("PostgreSQL ")
 
 
@@ -204,7 +207,7 @@ def test_relations_are_found_as_postgresql_finds_them(postgresql: PostgresqlEngi
     runner.run("create temp table twofold (b text)")
     here = runner.session.database
     found = runner.session.resolve(("twofold",))
-    assert found[1].startswith("pg_temp_") and postgresql.exists(found)
+    assert found[1].startswith("pg_temp_") and postgresql.catalog(CatalogQuery("relation", *found))
     assert runner.session.columns(found, runner.options) == [ColumnInfo("b", "VARCHAR", True)]
     assert runner.session.resolve(("public", "twofold")) == (here, "public", "twofold")
     assert runner.session.columns((here, "public", "twofold"), runner.options) == [ColumnInfo("a", "INTEGER", False)]
@@ -301,7 +304,7 @@ def test_a_server_that_is_restarted(postgresql_url: str, connect: Connect, postg
     one = connect()
     here = "datname = current_database() and pid <> pg_backend_pid()"
     one.run(f"select count(pg_terminate_backend(pid, 5000)) from pg_stat_activity where {here}")
-    assert postgresql.has_function("lower")
+    assert postgresql.catalog(CatalogQuery("function", name="lower"))
     with contextlib.suppress(Failure):
         one.run("select pg_terminate_backend(pg_backend_pid(), 5000)")
     assert one.run("select 1").rows == [["1"]]

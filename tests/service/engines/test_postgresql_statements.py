@@ -262,7 +262,7 @@ def test_a_database_with_another_encoding(runner: Runner) -> None:
 
 @pytest.mark.parametrize("sql", ["select pg_sleep(60)", "do $$ begin perform pg_sleep(60); end $$"])
 def test_a_running_statement_is_canceled(runner: Runner, sql: str) -> None:
-    timer = threading.Timer(0.3, runner.session.interrupt)
+    timer = threading.Timer(0.3, runner.session.cancel)
     timer.start()
     assert runner.fails(sql) == ("57000", "the statement was canceled")
     timer.join()
@@ -276,7 +276,7 @@ def test_a_time_limit_of_the_server_is_no_cancellation(runner: Runner) -> None:
 
 def test_an_interrupt_between_statements_stops_none(runner: Runner) -> None:
     for number in range(20):
-        runner.session.interrupt()
+        runner.session.cancel()
         assert runner.value(f"select {number}") == str(number)
 
 

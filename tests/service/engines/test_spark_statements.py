@@ -127,7 +127,7 @@ def test_a_running_statement_is_canceled(session: Session) -> None:
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(session.failure, LONG)
         until(lambda: begun(session))
-        session.connection.interrupt()
+        session.connection.cancel()
         assert running.result().sql_state == "57000"
     assert session.rows("select 1") == [["1"]]
 
@@ -148,7 +148,7 @@ def test_a_statement_is_canceled_while_its_rows_arrive(session: Session) -> None
         running = threads.submit(session.connection.run, "select * from range(100000000000)", RunOptions(), Slow())
         assert entered.wait(60)
         assert Session(session.engine, spool._place().parent).rows("select 1") == [["1"]]
-        session.connection.interrupt()
+        session.connection.cancel()
         go.set()
         with pytest.raises(Failure) as raised:
             running.result()
@@ -160,7 +160,7 @@ def test_an_abandoned_statement_ends_with_its_session(session: Session) -> None:
     with ThreadPoolExecutor(1) as threads:
         running = threads.submit(session.failure, LONG)
         until(lambda: begun(session))
-        assert session.connection.abandon()
+        assert session.connection.cancel(force=True)
         assert running.result().sql_state == "57P02"
     assert session.failure("select * from lost_view").sql_state == "42P01"
 
@@ -177,7 +177,7 @@ def test_many_statements_run_without_a_thread_for_each(spark_engine: Any, sessio
         await asyncio.to_thread(until, lambda: all(map(begun, sessions)))
         threads = threading.active_count()
         for each in sessions:
-            each.connection.interrupt()
+            each.connection.cancel()
         return [threads, *await asyncio.gather(*runs, return_exceptions=True)]
 
     before = threading.active_count()
@@ -212,8 +212,8 @@ def test_relations_schemas_and_databases_are_listed(session: Session, spark_engi
     assert (place[0],) in spark_engine.catalog(CatalogQuery("databases"), seen)
     assert (place[0],) not in spark_engine.catalog(CatalogQuery("databases", hidden={place[0], "system"}))
     assert spark_engine.catalog(CatalogQuery("functions"), seen) == []
-    assert spark_engine.exists((*place, "a_table"), seen)
-    assert not spark_engine.exists((*place, "it's nothing"), seen)
+    assert spark_engine.catalog(CatalogQuery("relation", *place, "a_table"), seen)
+    assert not spark_engine.catalog(CatalogQuery("relation", *place, "it's nothing"), seen)
     assert session.connection.columns((*place, "a_table"), RunOptions()) == [
         ColumnInfo("i", "INTEGER", True),
         ColumnInfo("m", "MAP<VARCHAR, DECIMAL(10,2)>", True),
@@ -226,9 +226,9 @@ def test_relations_schemas_and_databases_are_listed(session: Session, spark_engi
 
 
 def test_functions_are_known(spark_engine: Any) -> None:
-    assert spark_engine.has_function("upper")
-    assert not spark_engine.has_function("no_such_function")
-    assert not spark_engine.has_function("it's")
+    assert spark_engine.catalog(CatalogQuery("function", name="upper"))
+    assert not spark_engine.catalog(CatalogQuery("function", name="no_such_function"))
+    assert not spark_engine.catalog(CatalogQuery("function", name="it's"))
 
 
 def test_rows_of_the_service_are_a_relation(session: Session, spark_engine: Any) -> None:

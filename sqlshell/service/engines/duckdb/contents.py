@@ -58,6 +58,16 @@ def listing(query: CatalogQuery) -> str:
                 "SELECT view_name, schema_name, 'view', database_name, '', comment FROM duckdb_views() "
                 f"{place}{view} ORDER BY ALL"
             )
+        case "relation":
+            place = " AND ".join((same("database_name", query.database), same("schema_name", query.schema)))
+            return (
+                f"SELECT table_oid::VARCHAR FROM duckdb_tables() WHERE {place} AND {same('table_name', query.name)} "
+                f"UNION ALL SELECT '' FROM duckdb_views() WHERE {place} AND {same('view_name', query.name)}"
+            )
+        case "function":
+            return (
+                f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(query.name.lower())} LIMIT 1"
+            )
     # User-defined functions; the engine's own are in its catalog.
     return (
         "SELECT DISTINCT function_name AS name, function_name || '(' || array_to_string(list_transform(list_zip("
@@ -71,11 +81,6 @@ def same(column: str, name: str) -> str:
     """SQL for whether a column equals this name. In names DuckDB ignores the case of ASCII letters only."""
     plain = name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
     return f"translate({column}, '{string.ascii_uppercase}', '{string.ascii_lowercase}') = {literal(plain)}"
-
-
-def functions(name: str) -> str:
-    """SQL with a row if there is a function of this name, built in or defined by a user."""
-    return f"SELECT 1 FROM duckdb_functions() WHERE lower(function_name) = {literal(name.lower())} LIMIT 1"
 
 
 def columns(relation: Relation) -> str:

@@ -20,7 +20,7 @@ from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.render import row, type_name
 from sqlshell.service.engines.duckdb.results.texts import fetch_rows
 from sqlshell.service.engines.duckdb.translation.text import without_place
-from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Feed, Relation
+from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Relation, StreamQuery
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, qualified
 
@@ -33,7 +33,7 @@ AGAIN_SECONDS = 0.05
 NOT_HERE = f"a SELECT on a stream supports only filters and projections, because {NO_CONTINUOUS_QUERIES}"
 
 
-def make_feed(connection: duckdb.DuckDBPyConnection, sql: str, streams: Sequence[Relation]) -> Feed | None:
+def make_feed(connection: duckdb.DuckDBPyConnection, sql: str, streams: Sequence[Relation]) -> StreamQuery | None:
     """The feed of a SELECT that reads `streams`; None if DuckDB does not show its tree.
 
     Raises Failure (0A000) if it is not supported.
@@ -64,11 +64,16 @@ def make_feed(connection: duckdb.DuckDBPyConnection, sql: str, streams: Sequence
     kinds = [connection.type(item[1]) for item in described]
     names = [f"c{number}" for number in range(len(kinds))]
     columns = [ColumnInfo(str(item[0]), type_name(kind), True) for item, kind in zip(described, kinds, strict=True)]
-    return Feed(stream, columns, f"SELECT {row(kinds, names)} FROM (\n{over_new}\n) t({', '.join(names)})")
+    return StreamQuery(stream, columns, f"SELECT {row(kinds, names)} FROM (\n{over_new}\n) t({', '.join(names)})")
 
 
 def evaluate(
-    connection: duckdb.DuckDBPyConnection, feed: Feed, start: int, end: int, seconds: float, unwanted: threading.Event
+    connection: duckdb.DuckDBPyConnection,
+    feed: StreamQuery,
+    start: int,
+    end: int,
+    seconds: float,
+    unwanted: threading.Event,
 ) -> list[str]:
     """The output of a feed for the rows of its stream from `start` to before `end`; `connection` is then closed.
 

@@ -18,12 +18,7 @@ from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.contents import (
     FIRST_SCHEMA,
-    HIDDEN,
-    INITIAL_SCHEMA,
-    RESERVED,
     SYSTEM,
-    columns,
-    functions,
     inline,
     listing,
 )
@@ -33,8 +28,17 @@ from sqlshell.service.engines.duckdb.feeds import evaluate
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.rights.check import Policy
-from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
-from sqlshell.service.engines.engine import CatalogQuery, Connection, Feed, Limits, Listing, ObjectQuery, Relation, Rows
+from sqlshell.service.engines.duckdb.traits import CAPABILITIES, TRAITS, version
+from sqlshell.service.engines.engine import (
+    CatalogQuery,
+    EngineSession,
+    Limits,
+    Listing,
+    ObjectQuery,
+    Relation,
+    Rows,
+    StreamQuery,
+)
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
@@ -48,11 +52,8 @@ class DuckdbEngine(ResultFiles):
     it open.
     """
 
-    name, is_server, files_have_text = "duckdb", False, False
-    capabilities = CAPABILITIES
-    hidden_databases, reserved_names, initial_schema = HIDDEN, RESERVED, INITIAL_SCHEMA
-    default_timezone = "UTC"
-    protections = ""
+    name = "duckdb"
+    capabilities, traits = CAPABILITIES, TRAITS
 
     def __init__(
         self,
@@ -164,7 +165,7 @@ class DuckdbEngine(ResultFiles):
         results = None if self._policy.strict else self._results
         return DuckdbConnection(self._root.cursor(), self._policy, self._room, results)
 
-    def give_back(self) -> None:
+    def trim_memory(self) -> None:
         """Do nothing, because the service returns the memory of its own process."""
 
     def attach(self, name: str, path: Path | None) -> None:
@@ -197,23 +198,11 @@ class DuckdbEngine(ResultFiles):
                     self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path, lines=True)}")
                     self._viewed[store, name] = stamp
 
-    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
+    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
         return self.read_listing(listing(query))
 
-    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
         return objects.found(query, cast(objects.Session, seen))
-
-    def has_function(self, name: str) -> bool:
-        return bool(self.read_listing(functions(name)))
-
-    def identity(self, relation: Relation) -> int | None:
-        places = zip(("database_name", "schema_name", "table_name"), relation, strict=True)
-        wanted = " AND ".join(f"{name} = {literal(part)}" for name, part in places)
-        rows = self.read_listing(f"SELECT table_oid FROM duckdb_tables() WHERE {wanted}")
-        return int(rows[0][0]) if rows else None
-
-    def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
-        return bool(self.read_listing(f"SELECT 1 FROM ({columns(relation)}) LIMIT 1"))
 
     def read_listing(self, sql: str) -> Rows:
         """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
@@ -243,7 +232,7 @@ class DuckdbEngine(ResultFiles):
         rows = self.read_listing(f"SELECT max(rowid) FROM {name} WHERE rowid >= {least}")
         return int(rows[0][0]) + 1 if rows and rows[0][0] else least
 
-    def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
+    def rows(self, feed: StreamQuery, start: int, end: int, number: int) -> list[str]:
         unwanted = self._read[number] = threading.Event()
         try:
             # A separate cursor: a slow statement here blocks no other.
@@ -251,7 +240,7 @@ class DuckdbEngine(ResultFiles):
         finally:
             del self._read[number]
 
-    def leave(self, number: int) -> None:
+    def cancel_rows(self, number: int) -> None:
         if (unwanted := self._read.get(number)) is not None:
             unwanted.set()
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlshell.service.engines.engine import Capabilities
+from sqlshell.service.engines.duckdb.contents import HIDDEN, INITIAL_SCHEMA, RESERVED
+from sqlshell.service.engines.engine import Capabilities, Traits
 
 CAPABILITIES: Final = Capabilities(
     transactions=True,
@@ -19,6 +20,14 @@ CAPABILITIES: Final = Capabilities(
     store_entities=True,
     attachments=True,
     plans=True,
+)
+
+TRAITS: Final = Traits(
+    initial_schema=INITIAL_SCHEMA,
+    hidden_databases=HIDDEN,
+    reserved_names=RESERVED,
+    interface_sql=True,
+    awaited=False,
 )
 
 

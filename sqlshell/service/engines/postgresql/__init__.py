@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlshell.service.engines.engine import Capabilities
+from sqlshell.service.engines.engine import Capabilities, Traits
 
 CAPABILITIES: Final = Capabilities(
     transactions=True,
@@ -12,3 +12,6 @@ CAPABILITIES: Final = Capabilities(
     typed_results=True,
     attachments=True,
 )
+
+TRAITS: Final = Traits(initial_schema="public", default_timezone="", text_in_files=True)
+"""Without the names of the template databases, which differ between servers."""

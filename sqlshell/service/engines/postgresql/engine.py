@@ -8,10 +8,12 @@ import weakref
 from collections.abc import AsyncIterator
 from concurrent.futures import ThreadPoolExecutor
 
+from msgspec.structs import replace
+
 from sqlshell.errors import PasswordMissing, ServiceError
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import CatalogQuery, Connection, Listing, ObjectQuery, Relation, Rows
-from sqlshell.service.engines.postgresql import CAPABILITIES, catalog
+from sqlshell.service.engines.engine import CatalogQuery, EngineSession, Listing, ObjectQuery, Rows
+from sqlshell.service.engines.postgresql import CAPABILITIES, TRAITS, catalog
 from sqlshell.service.engines.postgresql.catalog import catalog_sql
 from sqlshell.service.engines.postgresql.connection import NO_PASSWORD, PASSWORD_HINT, PgConnection, Server, Values
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
@@ -28,10 +30,7 @@ class PostgresqlEngine(ServerEngine):
     """
 
     name = "postgresql"
-    files_have_text = True
     capabilities = CAPABILITIES
-    initial_schema = "public"
-    default_timezone = ""
 
     def __init__(self, url: str, password: str = "", *, read_only: bool = False) -> None:
         self._server = Server(url, password, read_only=read_only)
@@ -62,15 +61,11 @@ class PostgresqlEngine(ServerEngine):
         number = link.pgconn.server_version
         product = (version or "").partition(" on ")[0].partition(",")[0].strip()
         self._version = product or f"PostgreSQL {number // 10_000}.{number % 10_000}"
-        self.hidden_databases = tuple(sorted(str(name) for (name,) in templates))
+        self.traits = replace(TRAITS, hidden_databases=tuple(sorted(str(name) for (name,) in templates)))
 
     @property
     def version(self) -> str:
         return self._version
-
-    @property
-    def first_database(self) -> str:
-        return self._first
 
     def server(self) -> str:
         [(allowed, database)] = self._asked("", libpq.MAY_IDENTIFY)
@@ -83,9 +78,13 @@ class PostgresqlEngine(ServerEngine):
         self._sessions.add(session)
         return session
 
-    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
+    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
         if query.kind == "databases":
             return [row for row in self._asked("", catalog_sql("service databases")) if row[0] not in query.hidden]
+        if query.kind == "function":
+            return self._asked("", catalog_sql("has function"), query.name.lower())
+        if query.kind == "relation":
+            return self._asked(query.database, catalog_sql("has relation"), query.schema, query.name)
         sql = catalog_sql(f"service {query.kind}")
         values = (query.schema, query.name) if query.kind == "relations" else ()
         # Each database needs a connection of its own: only those that somebody uses are listed.
@@ -93,18 +92,12 @@ class PostgresqlEngine(ServerEngine):
         places = [query.database] if query.database else sorted(used - set(query.hidden))
         return [row for place in places for row in self._asked(place, sql, *values)]
 
-    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
         assert isinstance(seen, PostgresqlSession)
         if query.kind == "connections":
             return seen.described()
         database = query.names[-3] if len(query.names) > 2 else seen.database
         return seen.objects(query) if database == seen.database else self._loop.call(self._objects(database, query))
-
-    def has_function(self, name: str) -> bool:
-        return bool(self._asked("", catalog_sql("has function"), name.lower()))
-
-    def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
-        return bool(self._asked(relation[0], catalog_sql("has relation"), relation[1], relation[2]))
 
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)

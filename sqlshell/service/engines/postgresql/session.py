@@ -310,7 +310,7 @@ class PostgresqlSession(ServerSession):
         await self._find_place()
 
     async def _go_to_database(self, database: str) -> None:
-        if self.in_transaction:
+        if self.transaction:
             raise Failure("25001", "a transaction is open; COMMIT or ROLLBACK before you change the database")
         if not await self._ask(catalog_sql("has database"), database):
             raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")

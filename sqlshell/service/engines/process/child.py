@@ -83,10 +83,10 @@ when needed, and kept.
 """
 
 CONNECTION: Final = frozenset(
-    {"use", "feed", "plan", "resolve", "columns", "listed", "load", "run_all", "lose_transaction"}
+    {"use", "stream_query", "plan", "resolve", "columns", "listed", "load", "lose_transaction"}
 )
 ENGINE: Final = frozenset(
-    {"attach", "detach", "mount", "identity", "exists", "read_listing", "head", "rows", "read", "partitions", "convert"}
+    {"attach", "detach", "mount", "read_listing", "head", "rows", "read", "partitions", "convert"}
 )
 """The methods that may be called."""
 
@@ -100,7 +100,7 @@ class Renderer(ResultFiles):
     def connect(self) -> NoReturn:
         raise Failure(sqlstate.INTERNAL, "internal error: this process has no databases")
 
-    def leave(self, number: int) -> None:
+    def cancel_rows(self, number: int) -> None:
         """Do nothing: it reads no streams."""
 
     def read_listing(self, sql: str) -> list[tuple[str, ...]]:
@@ -144,7 +144,7 @@ class ChildConnection:
     def interrupt(self, number: int) -> None:
         with self._lock:
             if number == self._number and self._runs and self._connection is not None:
-                self._connection.interrupt()
+                self._connection.cancel()
             elif number > self._number:
                 self._unwanted = number
 
@@ -157,7 +157,7 @@ class ChildConnection:
             if self._connection is None:
                 return
             if self._runs:
-                self._connection.interrupt()
+                self._connection.cancel()
             else:
                 self._connection.close()
 
@@ -225,7 +225,7 @@ class Host:
                 held = self._connections.get(order.connection)
                 self.report(Progress(order.connection, held.progress() if held is not None else None))
             case Leave():
-                self.engine.leave(order.number)
+                self.engine.cancel_rows(order.number)
             case ReleaseMemory():
                 self._closing.put(self._release_memory)
             case GiveBack() if self._growth.large:

@@ -25,11 +25,10 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb import contents, objects
 from sqlshell.service.engines.duckdb.published import FOLDER, SPOOL, PublishedRelations
-from sqlshell.service.engines.duckdb.traits import CAPABILITIES, version
+from sqlshell.service.engines.duckdb.traits import CAPABILITIES, TRAITS, version
 from sqlshell.service.engines.engine import (
     CatalogQuery,
-    Connection,
-    Feed,
+    EngineSession,
     Listing,
     ObjectQuery,
     Outcome,
@@ -38,6 +37,7 @@ from sqlshell.service.engines.engine import (
     Rows,
     RunOptions,
     Sink,
+    StreamQuery,
 )
 from sqlshell.service.engines.process.frames import (
     Answer,
@@ -81,11 +81,8 @@ class RemoteEngine:
     (XX000) if it cannot be started.
     """
 
-    name, is_server, files_have_text = "duckdb", False, False
-    capabilities = CAPABILITIES
-    hidden_databases, reserved_names = contents.HIDDEN, contents.RESERVED
-    initial_schema = contents.INITIAL_SCHEMA
-    default_timezone = "UTC"
+    name = "duckdb"
+    capabilities, traits = CAPABILITIES, TRAITS
 
     def __init__(self, config: Callable[[], EngineConfig], renewed: Callable[[], None]) -> None:
         self._config = config
@@ -185,7 +182,7 @@ class RemoteEngine:
         renderer.opened()
         return renderer
 
-    def give_back(self) -> None:
+    def trim_memory(self) -> None:
         self._idle += 1
         for process in (self._process, self._renderer):
             if process is not None and process.used:
@@ -215,21 +212,11 @@ class RemoteEngine:
             "internal error: an engine in a process of its own reads copies of entities",
         )
 
-    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
+    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
         return self.read_listing(contents.listing(query))
 
-    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
         return objects.found(query, cast(objects.Session, seen))
-
-    def has_function(self, name: str) -> bool:
-        return bool(self.read_listing(contents.functions(name)))
-
-    def identity(self, relation: Relation) -> int | None:
-        identity: int | None = self._ask("identity", int | None, relation)
-        return identity
-
-    def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
-        return bool(self._ask("exists", bool, relation))
 
     def read_listing(self, sql: str) -> Rows:
         """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
@@ -248,11 +235,11 @@ class RemoteEngine:
     def head(self, stream: Relation, least: int = 0) -> int:
         return int(self._ask("head", int, stream, least))
 
-    def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
+    def rows(self, feed: StreamQuery, start: int, end: int, number: int) -> list[str]:
         rows: list[str] = self._ask("rows", list[str], feed, start, end, number)
         return rows
 
-    def leave(self, number: int) -> None:
+    def cancel_rows(self, number: int) -> None:
         if self._process is not None:
             self._process.order(Leave(number))
 
@@ -302,7 +289,7 @@ class RemoteConnection:
     """A session of a RemoteEngine. It is created in the process on first use."""
 
     def __init__(self, engine: RemoteEngine, number: int) -> None:
-        self.database, self.schema = engine.first_database, engine.initial_schema
+        self.database, self.schema = engine.first_database, contents.INITIAL_SCHEMA
         self.transaction = self.timezone = ""
         self._engine = engine
         self._number = number
@@ -317,10 +304,6 @@ class RemoteConnection:
         """Whether it has, or may have, done anything in a process."""
         self._asked = 0.0
         self._abandoned = False
-
-    @property
-    def in_transaction(self) -> bool:
-        return bool(self.transaction)
 
     def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
         if not isinstance(sink, Spool | Discard):
@@ -359,9 +342,9 @@ class RemoteConnection:
     def use(self, database: str, schema: str) -> None:
         self._ask("use", None, database, schema)
 
-    def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
-        feed: Feed | None = self._ask("feed", Feed | None, sql, list(streams), options)
-        return feed
+    def stream_query(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
+        query: StreamQuery | None = self._ask("stream_query", StreamQuery | None, sql, list(streams), options)
+        return query
 
     def plan(self, sql: str, options: RunOptions) -> Plan:
         plan: Plan = self._ask("plan", Plan, sql, options)
@@ -389,14 +372,12 @@ class RemoteConnection:
         except ProcessEnded as end:
             raise self._lost(process, end) from None
 
-    def interrupt(self) -> None:
-        if self._process is not None:
-            self._process.order(Interrupt(self._number, self._call))
-
-    def abandon(self) -> bool:
+    def cancel(self, *, force: bool = False) -> bool:
         process = self._process
-        if process is None or not process.busy:
-            return False
+        if not force and process is not None:
+            process.order(Interrupt(self._number, self._call))
+        if not force or process is None or not process.busy:
+            return not force
         self._abandoned = True
         process.kill("a statement did not respond to an interrupt, so the engine's process was killed")
         return True
@@ -507,7 +488,7 @@ class RemoteConnection:
         place, transaction, leaves = (self.database, self.schema), self.transaction, self._leaves
         try:
             self.timezone = ""
-            if place != (self._engine.first_database, self._engine.initial_schema):
+            if place != (self._engine.first_database, contents.INITIAL_SCHEMA):
                 self._called(process, "use", None, *place)
             if transaction:
                 self._called(process, "lose_transaction", None)

@@ -3,40 +3,30 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import (
     Capabilities,
     CatalogQuery,
-    Connection,
-    Feed,
+    EngineSession,
     Listing,
     ObjectQuery,
-    Relation,
     Rows,
+    Traits,
 )
 from sqlshell.service.engines.server.loop import EngineLoop
-from sqlshell.service.engines.server.session import ServerSession, not_supported
+from sqlshell.service.engines.server.session import ServerSession
 
 WRITERS = 4
 """Threads of an engine that render and write rows, for all statements. None waits for a server."""
 
 
 class ServerEngine(ResultFiles, ABC):
-    """The methods for capabilities that such an engine lacks: streams, copies of stores, databases of the service."""
+    """What such engines have in common: an event loop, and files of results that DuckDB reads in this process."""
 
     name: str
-    is_server = True
-    files_have_text = False
     capabilities: Capabilities
-    hidden_databases: Sequence[str] = ()
-    reserved_names: Sequence[str] = ()
-    initial_schema: str
-    default_timezone = "UTC"
-    protections = ""
-    broken: Mapping[str, str] = {}
+    traits: Traits
 
     def __init__(self, shared: EngineLoop | None = None) -> None:
         """With a loop that is `shared` with other engines, which stays open."""
@@ -48,10 +38,6 @@ class ServerEngine(ResultFiles, ABC):
     @abstractmethod
     def version(self) -> str: ...
 
-    @property
-    @abstractmethod
-    def first_database(self) -> str: ...
-
     @abstractmethod
     def server(self) -> str: ...
 
@@ -59,48 +45,15 @@ class ServerEngine(ResultFiles, ABC):
     def connect(self) -> ServerSession: ...
 
     @abstractmethod
-    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows: ...
+    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows: ...
 
     @abstractmethod
-    def objects(self, query: ObjectQuery, seen: Connection) -> Listing: ...
-
-    @abstractmethod
-    def has_function(self, name: str) -> bool: ...
-
-    @abstractmethod
-    def exists(self, relation: Relation, seen: Connection | None = None) -> bool: ...
+    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing: ...
 
     @abstractmethod
     def inline(self, rows: Listing) -> str: ...
 
-    def give_back(self) -> None:
-        return
-
-    def attach(self, name: str, path: Path | None) -> None:
-        raise not_supported(self.name, "databases of the service")
-
-    def detach(self, name: str) -> None:
-        raise not_supported(self.name, "databases of the service")
-
-    def mount(self, store: str, copy: Path) -> None:
-        raise not_supported(self.name, "entities of stores")
-
-    def view(self, store: str, entities: Mapping[str, Path]) -> None:
-        raise not_supported(self.name, "entities of stores")
-
-    def identity(self, relation: Relation) -> int | None:
-        return None
-
-    def publish(self, tables: Mapping[str, Listing]) -> None:
-        raise not_supported(self.name, "system relations")
-
-    def head(self, stream: Relation, least: int = 0) -> int:
-        raise not_supported(self.name, "streams")
-
-    def rows(self, feed: Feed, start: int, end: int, number: int) -> list[str]:
-        raise not_supported(self.name, "streams")
-
-    def leave(self, number: int) -> None:
+    def trim_memory(self) -> None:
         return
 
     def close(self) -> None:

@@ -3,18 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Collection, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 
-from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Begun, Feed, Outcome, Plan, Relation, RunOptions, Sink, Store
+from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop
-from sqlshell.service.failure import Failure
-
-
-def not_supported(engine: str, what: str) -> Failure:
-    return Failure(sqlstate.UNSUPPORTED, f"the engine {engine} does not support {what}")
 
 
 def ignore(value: object) -> None:
@@ -39,24 +32,11 @@ class ServerSession(ABC):
         self.database, self.schema = database, schema
         self.transaction = self.timezone = ""
 
-    @property
-    def in_transaction(self) -> bool:
-        return bool(self.transaction)
-
     async def execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
         return await self._loop.wait(self._execute(sql, options, sink, begun, store))
 
     def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
         return self._loop.call(self._execute(sql, options, sink, ignore, ignore))
-
-    def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
-        raise not_supported(self._engine_name, "attachments")
-
-    def feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> Feed | None:
-        return None
-
-    def plan(self, sql: str, options: RunOptions) -> Plan:
-        raise not_supported(self._engine_name, "plans of CREATE and INSERT")
 
     def use(self, database: str, schema: str) -> None:
         self._loop.call(self._use(database or self.database, schema))
@@ -67,11 +47,8 @@ class ServerSession(ABC):
     def resolve(self, names: Sequence[str]) -> Relation:
         return completed(names, self.database, self.schema)
 
-    def interrupt(self) -> None:
-        self._loop.post(self._cancel())
-
-    def abandon(self) -> bool:
-        self._loop.post(self._disconnect())
+    def cancel(self, *, force: bool = False) -> bool:
+        self._loop.post(self._disconnect() if force else self._cancel())
         return True
 
     def progress(self) -> float | None:

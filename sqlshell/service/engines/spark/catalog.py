@@ -12,8 +12,8 @@ import grpc
 import grpc.aio
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import CatalogQuery, Listing, ObjectQuery, Relation, Rows
-from sqlshell.service.engines.server.session import completed, not_supported
+from sqlshell.service.engines.engine import CatalogQuery, Listing, ObjectQuery, Relation, Rows, not_supported
+from sqlshell.service.engines.server.session import completed
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.kept_session import KeptSession
 from sqlshell.service.engines.spark.types import columns_of
@@ -55,15 +55,19 @@ async def listed(kept: KeptSession, query: CatalogQuery) -> Rows:
                 if not query.schema or schema.lower() == query.schema.lower():
                     rows += await _relations(kept, database, schema, query.name)
             return sorted(rows)
+        case "relation":
+            return [("",)] if await _exists(kept, (query.database, query.schema, query.name)) else []
+        case "function":
+            return [(query.name,)] if await _has_function(kept, query.name) else []
     return await _user_functions(kept)
 
 
-async def has_function(kept: KeptSession, name: str) -> bool:
+async def _has_function(kept: KeptSession, name: str) -> bool:
     pattern = plans.literal(name.replace("*", "").replace("|", ""))
     return bool(await kept.rows(plans.statement(f"SHOW FUNCTIONS LIKE {pattern}")))
 
 
-async def exists(kept: KeptSession, relation: Relation) -> bool:
+async def _exists(kept: KeptSession, relation: Relation) -> bool:
     database, schema, name = relation
     tried = [".".join((plans.quoted(database), plans.namespace(schema), plans.quoted(name)))]
     if (database, schema) == (kept.database, kept.schema):
@@ -183,7 +187,7 @@ async def _all_relations(kept: KeptSession, schema: str) -> Listing:
 async def _relation(kept: KeptSession, query: ObjectQuery) -> Listing:
     relation = completed(query.names, kept.database, kept.schema)
     name = plans.qualified(query.names)
-    if not await exists(kept, relation):
+    if not await _exists(kept, relation):
         raise Failure(sqlstate.NO_RELATION, f"relation {name} does not exist")
     if query.part == "columns":
         columns = await _columns(kept, query.names)

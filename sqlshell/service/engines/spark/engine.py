@@ -15,14 +15,14 @@ from sqlshell.errors import ServiceError
 from sqlshell.service.engines.engine import (
     Capabilities,
     CatalogQuery,
-    Connection,
+    EngineSession,
     Listing,
     ObjectQuery,
     Outcome,
-    Relation,
     Rows,
     RunOptions,
     Sink,
+    Traits,
 )
 from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
 from sqlshell.service.engines.server.loop import EngineLoop
@@ -77,6 +77,7 @@ class SparkEngine(ServerEngine):
                 plans.statement("SELECT current_catalog() AS c, current_schema() AS s, version() AS v")
             )
         self._first: Place = str(row["c"]), plans.unquoted(str(row["s"]))
+        self.traits = Traits(initial_schema=self._first[1])
         self._own = KeptSession(self._client, self._first)
         self._own.adopt(begun.id.id)
         # A server other than Apache Spark has a version of its own.
@@ -98,14 +99,6 @@ class SparkEngine(ServerEngine):
         """`progress` once the server has reported any: Apache Spark does, Sail does not."""
         return replace(CAPABILITIES, progress=self._progressed)
 
-    @property
-    def first_database(self) -> str:
-        return self._first[0]
-
-    @property
-    def initial_schema(self) -> str:  # type: ignore[override]
-        return self._first[1]
-
     def connect(self) -> SparkSession:
         def progressed() -> None:
             self._progressed = True
@@ -115,7 +108,7 @@ class SparkEngine(ServerEngine):
         )
 
     async def reattach(
-        self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[Connection], None]
+        self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[EngineSession], None]
     ) -> Outcome:
         """Finish an operation that begun() got in another process. Called from the service's event loop.
 
@@ -125,20 +118,13 @@ class SparkEngine(ServerEngine):
         attached(connection)
         return await self._loop.wait(connection.taken_up(operation, options, sink))
 
-    def catalog(self, query: CatalogQuery, seen: Connection | None = None) -> Rows:
+    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
         kept = self._of(seen)
         return self._asked(kept, catalog.listed(kept, query))
 
-    def objects(self, query: ObjectQuery, seen: Connection) -> Listing:
+    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
         kept = self._of(seen)
         return self._asked(kept, catalog.described(kept, query))
-
-    def has_function(self, name: str) -> bool:
-        return self._asked(self._own, catalog.has_function(self._own, name))
-
-    def exists(self, relation: Relation, seen: Connection | None = None) -> bool:
-        kept = self._of(seen)
-        return self._asked(kept, catalog.exists(kept, relation))
 
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
@@ -154,7 +140,7 @@ class SparkEngine(ServerEngine):
         self._rendering.release_memory()
         super().close()
 
-    def _of(self, seen: Connection | None) -> KeptSession:
+    def _of(self, seen: EngineSession | None) -> KeptSession:
         """The session that sees what is asked for: temporary views, and all tables of Sail's own catalog."""
         return seen.kept if isinstance(seen, SparkSession) else self._own
 

@@ -38,7 +38,7 @@ n.nspname !~ '^pg_' AND n.nspname <> 'information_schema'
 FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace
 
 --- has relation
-SELECT 1 :relations WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind NOT IN ('i', 'I')
+SELECT '' :relations WHERE n.nspname = $1 AND c.relname = $2 AND c.relkind NOT IN ('i', 'I')
 
 --- schema of relation
 -- $1 is its schema, or '' for one on the search path.
