@@ -10,11 +10,10 @@ import os
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
 
-from sqlshell.service.dialect import tokens as dialect
+from sqlshell.service.dialect import lexer as dialect
 from sqlshell.sql.analysis import lexed
 from sqlshell.sql.analysis import tokens as tokens_module
 from sqlshell.sql.analysis.tokens import Token
@@ -34,23 +33,25 @@ def write_down(file: Path) -> None:
         where = "shell" if threading.current_thread() is threading.main_thread() else "service"
         os.write(descriptor, json.dumps([where, what, text.rstrip(";\n")]).encode() + b"\n")
 
-    lex, feed, begin = tokens_module.tokens, Scanner.feed, dialect.Tokens._next
+    lex, feed = tokens_module.tokens, Scanner.feed
 
-    def tokens(sql: str, **given: bool) -> Iterator[Token]:
-        note("lex", sql)
-        yield from lex(sql, **given)
+    def noted(what: str) -> Callable[..., Iterator[Token]]:
+        def tokens(sql: str, **given: bool) -> Iterator[Token]:
+            note(what, sql)
+            yield from lex(sql, **given)
+
+        return tokens
 
     def fed(scanner: Scanner, piece: str) -> None:
         if piece.strip():
             note("scan", piece)
         feed(scanner, piece)
 
-    def begun(found: dialect.Tokens, at: int) -> Any:
-        if not at:
-            note("dialect", found.text)
-        return begin(found, at)
-
-    for holder, name, instead in ((lexed, "tokens", tokens), (Scanner, "feed", fed), (dialect.Tokens, "_next", begun)):
+    for holder, name, instead in (
+        (lexed, "tokens", noted("lex")),
+        (dialect, "tokens", noted("dialect")),
+        (Scanner, "feed", fed),
+    ):
         setattr(holder, name, instead)
 
 

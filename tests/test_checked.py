@@ -12,7 +12,7 @@ from starlette.responses import Response
 from sqlshell.service.bounds import Bounds
 from sqlshell.service.http.app import document
 from sqlshell.service.http.checks import BATCH
-from sqlshell.service.objects.resources import KINDS
+from sqlshell.service.objects.source import KINDS
 from sqlshell.service.options import Options
 from tests.checked import Checked, Json
 

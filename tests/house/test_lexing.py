@@ -14,7 +14,8 @@ READERS = {
     "sql.analysis.dump_statements": "a statement of a dump, after it was rewritten",
     "sql.completion.expected": "what is being typed",
     "service.engines.duckdb.translation.text": "a statement that is rewritten for the engine",
-    "service.objects.listings": "the condition of a LIST",
+    "service.dialect.lexer": "a statement of the dialect",
+    "service.objects.listing": "the condition of a LIST",
     "shell.interactive.editing.formatter": "what is being typed",
     "shell.records.saved_queries": "a saved query, before its arguments are in it",
 }

@@ -21,13 +21,12 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.launch.embedded import start_embedded
 from sqlshell.service.bounds import Bounds
 from sqlshell.service.catalog import OPERATOR, ROLES, Caller, Catalog
-from sqlshell.service.dialect import Update
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import CatalogQuery, RunOptions
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.changes import Changes
-from sqlshell.service.objects.objects import Objects
+from sqlshell.service.objects.kind import Execution, Services, Update
+from sqlshell.service.objects.secret import Secret
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Sessions
@@ -643,12 +642,13 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
     organizations = Organizations(Catalog(storage), Options(), None, engine, embedded=True)
     sessions = Sessions(organizations, Bounds())
     session = sessions.connect(Caller(OPERATOR, "", tuple(ROLES)))
-    changes = Changes(organizations, Objects(organizations, sessions, Bounds(), 1 << 20))
+    services = Services(organizations, sessions, Bounds(), 1 << 20)
     catalog, organization = organizations.catalog, session.organization.id
 
     def update(**options: str) -> None:
         record = Statement("", organization, "", Spool(Path, 1), ContextEcho())
-        changes.run(Update("secret", ("x",), options), session, session_options, record.spool, record)
+        asked = Update(of=Secret(), names=("x",), options=options)
+        asked.run(Execution("", session, session_options, record.spool, record, services))
 
     session_options = RunOptions()
     vault = Meanwhile(lambda: update(description="told"))

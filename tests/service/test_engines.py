@@ -7,9 +7,10 @@ import inspect
 import msgspec
 import pytest
 
-from sqlshell.service.dialect import INTERFACE, SERVER, Dialect, List, Reading
 from sqlshell.service.engines.engine import Capabilities, EngineSession
 from sqlshell.service.engines.server.session import ServerSession
+from sqlshell.service.objects.grammar import INTERFACE, SERVER, Dialect, Reading
+from sqlshell.service.objects.listing import List
 from tests.conftest import Served
 from tests.service.client import Client
 

@@ -12,9 +12,9 @@ from typing import Any
 import pytest
 
 from sqlshell.service.catalog import ORGANIZATION_ID
-from sqlshell.service.dialect import read
-from sqlshell.service.dialect.columns import without_key
 from sqlshell.service.failure import Failure
+from sqlshell.service.objects.grammar import read
+from sqlshell.service.objects.stream import without_key
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 from tests.conftest import Served, serve, stop
@@ -151,7 +151,8 @@ def test_names_are_bare_or_in_quotes_of_either_kind() -> None:
 
 @pytest.mark.parametrize("what", ["compute_pools", "schema_registries", "function_sources", "api_tokens", "no_kind"])
 def test_what_is_listed_may_be_two_words(what: str) -> None:
-    assert read(f"list {what}").what == what  # type: ignore[union-attr]
+    asked: Any = read(f"list {what}")
+    assert asked.what == what
     if what != "no_kind":
         assert read(f"LIST {what.replace('_', ' ')} where x = 1") == read(f"list {what} where x = 1")
 

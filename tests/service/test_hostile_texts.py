@@ -5,16 +5,19 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from functools import partial
+from typing import Any
 
 import pytest
 
-from sqlshell.service import dialect
-from sqlshell.service.dialect import relations
-from sqlshell.service.dialect.columns import without_key
+from sqlshell.service.dialect import lexer, relations
+from sqlshell.service.dialect.lexer import Tokens
 from sqlshell.service.engines.duckdb import statement_traits
 from sqlshell.service.engines.duckdb.configuration import Setting
 from sqlshell.service.engines.duckdb.results.copying import copied_out
 from sqlshell.service.failure import Failure
+from sqlshell.service.objects.grammar import read
+from sqlshell.service.objects.query import Application
+from sqlshell.service.objects.stream import without_key
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import redacted_statements
 from sqlshell.sql.script.splitting import split
@@ -55,13 +58,12 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=list(TEXTS))
 def test_a_text_is_read_in_linear_time(text: str) -> None:
     with contextlib.suppress(Failure):
-        dialect.read(text)
-    relations.selecting(dialect.Reading(text))
+        read(text)
+    relations.selecting(Tokens(text))
     relations.writing(text)
     without_key(text)
-    for verbs in (dialect.WRITES, dialect.READS):
-        dialect.targets(text, verbs)
-    dialect.without_literals(text)
+    for verbs in (lexer.WRITES, lexer.READS):
+        lexer.targets(text, verbs)
     statement_traits.first_word(text)
     assert copied_out(text, paths=True) is None
     Setting(text)
@@ -69,13 +71,13 @@ def test_a_text_is_read_in_linear_time(text: str) -> None:
 
 
 def test_comments_and_blanks_are_no_part_of_a_statement() -> None:
-    assert dialect.without_literals("""a /* ' */ 'b''c' --d""") == "a   ''''"
-    assert dialect.read("/**//**/ use -- x\n database /* y */ d") == dialect.Use("database", ("d",))
+    asked: Any = read("/**//**/ use -- x\n database /* y */ d")
+    assert (asked.title, asked.names) == ("USE DATABASE", ("d",))
     application = "begin application a create table t (i int); insert into t values (1); end application"
-    found = dialect.read(f"/* one */ {application}  ")
-    assert isinstance(found, dialect.Application)
+    found = read(f"/* one */ {application}  ")
+    assert isinstance(found, Application)
     assert (found.name, len(found.statements)) == ("a", 2)
-    assert dialect.read("begin application a select 1; end application x") is None
+    assert read("begin application a select 1; end application x") is None
 
 
 def test_the_others_run_while_statements_are_looked_through_for_secrets() -> None:

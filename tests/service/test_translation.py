@@ -16,7 +16,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from websockets.sync.client import connect
 
-from sqlshell.service.dialect import names_of, targets
+from sqlshell.service.dialect.lexer import targets
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.translation.functions import MADE, MADE_OF_TEXT, REFUSED
 from sqlshell.service.engines.duckdb.translation.statement import translated
@@ -530,8 +530,8 @@ def test_backticks_quote_names(client: Client) -> None:
     client.rows_of_nothing("CREATE SCHEMA `s p`")
     client.rows_of_nothing("USE SCHEMA `s p`")
     client.rows_of_nothing("USE SCHEMA main")
-    assert names_of('`a``b`."c""d".E') == ("a`b", 'c"d', "e")
-    assert targets("SELECT 1 FROM `a.b` JOIN c.`d`", "from|join") == [("a.b",), ("c", "d")]
+    assert targets('drop table `a``b`."c""d".E', {"DROP"}) == [("a`b", 'c"d', "e")]
+    assert targets("SELECT 1 FROM `a.b` JOIN c.`d`", {"FROM", "JOIN"}) == [("a.b",), ("c", "d")]
 
 
 def test_a_descriptor_in_backticks_is_refused_too() -> None:

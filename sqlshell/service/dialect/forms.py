@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Generic, TypeVar
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.dialect.tokens import END, NAME, NUMBER, TEXT, WORD, Tokens, TooMany
+from sqlshell.service.dialect.lexer import END, NAME, NUMBER, TEXT, WORD, Tokens, TooMany
 from sqlshell.service.failure import Failure
 
 T_co = TypeVar("T_co", covariant=True)

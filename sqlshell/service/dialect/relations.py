@@ -7,9 +7,7 @@ import re
 from msgspec import Struct
 
 from sqlshell.service.dialect.forms import Form, first_of
-from sqlshell.service.dialect.names import Names
-from sqlshell.service.dialect.reader import Reading
-from sqlshell.service.dialect.tokens import Tokens
+from sqlshell.service.dialect.lexer import Names, Tokens
 
 _INSERT = "INSERT INTO <names:names>"
 _VALUES = re.compile(r"""insert\s++into\s++[\w."]++\s*+(?:\([^()]*+\)\s*+)?values\b""", re.I)
@@ -45,9 +43,9 @@ _ALL = (
 )
 
 
-def selecting(reading: Reading) -> TableWrite | None:
+def selecting(tokens: Tokens) -> TableWrite | None:
     """Parse CREATE TABLE … AS SELECT or INSERT INTO … SELECT; None for any other statement."""
-    return None if _VALUES.match(reading.sql) else first_of(_FORMS, reading.tokens)
+    return None if _VALUES.match(tokens.text) else first_of(_FORMS, tokens)
 
 
 def writing(sql: str) -> TableWrite | None:

@@ -62,23 +62,18 @@ def _refuse(sentence: str, **_: object) -> NoReturn:
     raise Failure(sqlstate.UNSUPPORTED, sentence)
 
 
-def _forms(refused: Mapping[str, str]) -> Mapping[str, tuple[Form[NoReturn], ...]]:
-    forms: dict[str, tuple[Form[NoReturn], ...]] = {}
-    for words, why in refused.items():
-        first = words.split()[0].lower()
-        # COPY and DESCRIBE of a table with such a name are for the engine.
-        rest = {"copy": "<name:one> [ TO <rest:rest> ]", "describe": "<name:one>"}.get(first, "[ <rest:rest> ]")
-        sentence = f"{' '.join(part for part in words.split() if part.isupper())} is not supported: {why}"
-        forms[first] = (
-            *forms.get(first, ()),
-            Form(f"{words} {rest}", _refuse, sentence=sentence.replace("_INT", " INT")),
-        )
-    return forms
+def _form(words: str, why: str) -> Form[NoReturn]:
+    # COPY and DESCRIBE of a table with such a name are for the engine.
+    rest = {"COPY": "<name:one> [ TO <rest:rest> ]", "DESCRIBE": "<name:names>"}.get(
+        words.split(maxsplit=1)[0], "[ <rest:rest> ]"
+    )
+    shown = " ".join(part for part in words.split() if part.isupper()).replace("_INT", " INT")
+    return Form(f"{words} {rest}", _refuse, sentence=f"{shown} is not supported: {why}")
 
 
-FORMS = _forms(_REFUSED)
-
-_ENGINES = {"GRANT", "REVOKE", "CREATE USER", "DROP USER", "CREATE FUNCTION <name:names> AS"}
+_ENGINES = frozenset({"GRANT", "REVOKE", "CREATE USER", "DROP USER", "CREATE FUNCTION <name:names> AS"})
 """What an engine with roles and functions of its own has."""
 
-SERVER_FORMS = _forms({words: why for words, why in _REFUSED.items() if words not in _ENGINES})
+FORMS = tuple(_form(words, why) for words, why in _REFUSED.items() if words not in _ENGINES)
+ENGINE_FORMS = tuple(_form(words, _REFUSED[words]) for words in _REFUSED if words in _ENGINES)
+"""Refused only where the engine is no server with such statements of its own."""

@@ -34,9 +34,9 @@ from sqlshell.service.http.files import chunks, conditional_response, prefers
 from sqlshell.service.http.guard import Guard
 from sqlshell.service.http.partitions import Partitions
 from sqlshell.service.http.responses import Responses, combined_response, json_response, without_bytes
-from sqlshell.service.objects import resources
+from sqlshell.service.objects import source
 from sqlshell.service.objects.attachments import Attachments
-from sqlshell.service.objects.valid_names import name_pattern
+from sqlshell.service.objects.names import name_pattern
 from sqlshell.service.options import Options
 from sqlshell.service.refusals import (
     InvalidRequest,
@@ -234,8 +234,8 @@ class Endpoints:
         """The bytes of a resource, whole or a range."""
         kind, name = request.path_params["kind"], request.path_params["name"]
         organization_id, caller = request.path_params["organization"].lower(), caller_of(request)
-        if kind not in resources.KINDS:
-            raise BadRequest(f"resourceType: expected one of {', '.join(resources.KINDS)}, not {kind[:100]!r}")
+        if kind not in source.KINDS:
+            raise BadRequest(f"resourceType: expected one of {', '.join(source.KINDS)}, not {kind[:100]!r}")
         try:
             uuid.UUID(organization_id)
         except ValueError:
@@ -248,7 +248,7 @@ class Endpoints:
             raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
         try:
-            path = await asyncio.to_thread(resources.path_of, organization, resource)
+            path = await asyncio.to_thread(source.path_of, organization, resource)
         except OSError as error:
             raise BadRequest(f"cannot read the file: {error.strerror or error}", 500) from error
         part = conditional_response(request, f'"{resource.detail["sha256"]}"', resource.detail["size"])

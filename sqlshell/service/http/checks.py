@@ -10,7 +10,7 @@ from sqlshell.interface.models import StatementRequest
 from sqlshell.service.bounds import UNLIMITED, limit_note
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.errors import BadRequest
-from sqlshell.service.objects.valid_names import check_name
+from sqlshell.service.objects.names import check_name
 
 STATEMENT_BYTES = 2
 """Bytes of JSON that a character of a statement may take. Decoding blocks all threads, so the whole is limited."""

@@ -1,1 +1,1 @@
-"""Databases, schemas, relations, roles and the rest: making, changing, listing and describing them."""
+"""Kinds of objects, a file for each: its grammar, what its statements do, its rows in LIST and in `deltastream.sys`."""

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec import Struct, field
+
+from sqlshell.service.failure import Failure
 
 
 class Attachment(Struct, frozen=True):
@@ -27,3 +29,12 @@ class Attachments(Struct):
         self.files.clear()
         if self.on_close is not None:
             self.on_close()
+
+
+def attachment_named(attachments: Sequence[Attachment], wanted: str) -> Attachment:
+    """The attachment of this name. Raises Failure if there is none."""
+    found = next((item for item in attachments if item.name == wanted), None)
+    if found is None:
+        sent = ", ".join(item.name for item in attachments) or "none"
+        raise Failure("22023", f"the request has no attachment {wanted!r} (attachments: {sent})")
+    return found

@@ -1,4 +1,4 @@
-"""Checks whether a name is free, and whether a database or store could be opened.
+"""Checks whether a name is valid and free, and whether a database or store could be opened.
 
 The engine ignores the case of database names. Databases and stores share one namespace, and the names of the engine's
 own databases are reserved.
@@ -7,15 +7,24 @@ own databases are reserved.
 from __future__ import annotations
 
 import re
+import unicodedata
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
+from typing import Final
 
 from sqlshell.service.catalog import DUPLICATES, duplicate
 from sqlshell.service.engines.engine import CatalogQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 
-UNREADABLE = "58030"
+UNREADABLE: Final = "58030"
+
+_UNSHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+"""Unicode categories: control and format characters, halves of surrogate pairs, separators of lines."""
+
+_SEARCHED: Final = (range(0x20000), range(0xE0000, 0xE1000))
+"""Where these characters are: all other planes have none, and searching them takes a tenth of a second."""
 
 
 class NameTaken(Failure):
@@ -61,3 +70,26 @@ def check_named(organization: Organization, sql: str) -> None:
 
 def broken(kind: str, name: str, reason: str) -> Failure:
     return Failure(UNREADABLE, f"cannot open {kind} {name!r}: {reason}")
+
+
+@cache
+def name_pattern() -> str:
+    """A regular expression for the texts that check_name() accepts, in the syntax of JSON Schema."""
+    unshown = [code for part in _SEARCHED for code in part if unicodedata.category(chr(code)) in _UNSHOWN - {"Cs"}]
+    begins = [code for code, before in zip(unshown, [-2, *unshown], strict=False) if code != before + 1]
+    ends = [code for code, after in zip(unshown, [*unshown[1:], -2], strict=True) if code != after - 1]
+    ranges = "".join(f"{chr(begin)}-{chr(end)}" for begin, end in zip(begins, ends, strict=True))
+    shown, ending = f"[^{ranges}]", rf"[^\s{ranges}]"
+    return f"^(?:{ending}(?:{shown}*{ending})?)?$"
+
+
+def check_name(name: str) -> None:
+    """Raises Failure (42602) for a name that could be shown as another one, such as the operator's."""
+    why = ""
+    if name != name.strip():
+        why = "blanks at its beginning or end are not allowed"
+    elif not name.isascii() or not name.isprintable():
+        unshown = next((sign for sign in name if unicodedata.category(sign) in _UNSHOWN), "")
+        why = f"the invisible character U+{ord(unshown):04X} is not allowed" if unshown else ""
+    if why:
+        raise Failure("42602", f"{name[:80]!r} is not a valid name: {why}")

@@ -4,19 +4,24 @@ from __future__ import annotations
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
-from sqlshell.service.dialect import CanI, Describe, read
+from sqlshell.service.dialect.forms import Form
+from sqlshell.service.dialect.lexer import Tokens
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.failure import Failure
+from sqlshell.service.objects.kind import DialectStatement, Execution, Work
+from sqlshell.service.objects.kinds import KINDS
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.rights import Rights
 
+_VERBS = ("create", "drop", "update", "alter")
 _OBJECTS = (
-    *("database", "schema", "store", "stream", "changelog", "table", "view", "materialized_view", "relation"),
-    *("entity", "compute_pool", "function", "function_source", "descriptor_source", "schema_registry", "secret"),
-    *("api_token", "index", "sequence", "type", "macro", "application"),
+    *(kind.name for kind in KINDS if "create" in kind.verbs or kind.is_relation),
+    *("function", "index", "sequence", "type", "macro", "application"),
 )
 _NEEDS = {
-    **{f"{verb}_{kind}": Rights.OBJECTS for kind in _OBJECTS for verb in ("create", "drop", "update", "alter")},
+    **{
+        f"{verb}_{kind}": Rights.OBJECTS for kind in _OBJECTS for verb in _VERBS if kind not in {"role", "organization"}
+    },
     **dict.fromkeys(("create", "drop", "alter", "ownership", "manage", "all"), Rights.OBJECTS),
     # A query of the interface writes to a relation.
     **dict.fromkeys(("create_query", "insert", "update", "delete", "truncate", "write"), Rights.DATA),
@@ -42,16 +47,31 @@ def check_role(session: Session) -> None:
         raise Failure(sqlstate.PRIVILEGE, message)
 
 
-def can(session: Session, asked: CanI) -> Outcome:
-    """Raises Failure if the role lacks the privilege, the privilege is unknown, or the token may not see the
-    organization."""
-    privilege = asked.privilege
+class CanI(DialectStatement, frozen=True):
+    """CAN I: the privilege, in lower case, and the text after ON."""
+
+    privilege: str
+    about: str = ""
+
+    @property
+    def work(self) -> Work:
+        return Work.SERVICE
+
+    def run(self, execution: Execution) -> Outcome:
+        """Raises Failure if the role lacks the privilege, the privilege is unknown, or the token may not see the
+        organization."""
+        name = _ORGANIZATION.read(Tokens(self.about))
+        if name and not execution.session.caller.may_see(execution.organization.catalog.organization(name)):
+            raise missing("organization", name)
+        return _checked(self.privilege, execution.session)
+
+
+FORM = Form("CAN I ! <privilege:word> [ ON <about:rest> ]", CanI)
+_ORGANIZATION = Form("ORGANIZATION <names:names>", lambda names: str(names[-1]))
+
+
+def _checked(privilege: str, session: Session) -> Outcome:
     shown = privilege.upper()
-    about = read(f"DESCRIBE {asked.about}") if asked.about else None
-    if isinstance(about, Describe) and about.kind == "organization":
-        organization = session.organization.catalog.organization(about.names[-1])
-        if not session.caller.may_see(organization):
-            raise missing("organization", about.names[-1])
     if privilege in {"create_organization", "drop_organization"}:
         if session.caller.organization:
             raise Failure(

@@ -39,6 +39,10 @@ def columns(*names: str, **types: str) -> tuple[ShownColumn, ...]:
     return tuple(shown)
 
 
+TIMES = ("CreatedAt=created", "UpdatedAt=updated")
+OWNED = ("owner", "created_at=created", "updated_at=updated")
+"""The columns for the owner and the times of an object, in LIST and in the system relations."""
+
 TYPES = {"default": BOOLEAN, "leaf": BOOLEAN, "created": INSTANT, "updated": INSTANT, "modified": INSTANT}
 """The types of facts that are not strings."""
 

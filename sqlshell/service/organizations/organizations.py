@@ -16,7 +16,6 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
-from sqlshell.service.dialect import INTERFACE, SERVER, Dialect
 from sqlshell.service.engines.duckdb.contents import RESERVED
 from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
 from sqlshell.service.engines.engine import CatalogQuery, Engine, Limits, Relation
@@ -206,11 +205,6 @@ class Organizations:
     def server(self) -> Engine | None:
         """The engine of the only organization, if it is an external server."""
         return self._single if self._single is not None and self._single.traits.awaited else None
-
-    @property
-    def dialect(self) -> Dialect:
-        """The statements that the service carries out itself."""
-        return SERVER if self.server is not None else INTERFACE
 
     def default(self) -> str:
         return self.catalog.organizations()[0][0]

@@ -9,8 +9,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from sqlshell.interface.models import MADE, ColumnInfo
-from sqlshell.service.dialect.names import BLANK
-from sqlshell.service.dialect.reader import Reading
+from sqlshell.service.dialect.lexer import BLANK
 from sqlshell.service.dialect.relations import selecting
 from sqlshell.service.engines.engine import Outcome, Relation
 from sqlshell.service.organizations.sessions import Session
@@ -31,7 +30,7 @@ def with_created_row(session: Session, record: Statement, outcome: Outcome, sql:
     blank = BLANK.match(sql)
     if not _MAY_MAKE.match(sql, blank.end() if blank else 0):
         return outcome
-    write = selecting(record.reading if sql == record.sql else Reading(sql))
+    write = selecting(record.reading.tokens_of(sql))
     if write is None:
         return outcome
     relation = session.full_name(write.names)

@@ -10,7 +10,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.engines.engine import Outcome
-from sqlshell.service.statements.runner import StartedFeed
+from sqlshell.service.objects.kind import StartedFeed
 from sqlshell.service.statements.statement import Statement
 
 KEPT = 2_000

@@ -8,10 +8,11 @@ from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.dialect import DescribeQuery, List, Terminate, TerminateSession
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.objects import require
+from sqlshell.service.objects.kind import require
+from sqlshell.service.objects.listing import List
+from sqlshell.service.objects.query import DescribeQuery, Query, Terminate, TerminateSession
 from sqlshell.service.objects.result_rows import keep
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.rights import Rights
@@ -102,7 +103,7 @@ class Control:
             records = sorted(records + self._store.latest("", 1001), key=lambda item: item.created, reverse=True)
         # LIST QUERIES does not list itself.
         records = [item for item in records if item is not record]
-        outcome = keep(queries.SHOWN, queries.listed(records, session), record.spool)
+        outcome = keep(Query.listing, queries.listed(records, session), record.spool)
         record.spool.finish()
         return outcome
 

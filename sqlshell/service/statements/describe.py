@@ -9,17 +9,18 @@ from typing import Any, cast
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import duplicate
-from sqlshell.service.dialect import Create, CreateAs, CreateFunction, InsertEntity, read
-from sqlshell.service.dialect.names import Names
+from sqlshell.service.dialect.lexer import WORD, Names, Tokens
 from sqlshell.service.dialect.relations import TableWrite, writing
-from sqlshell.service.dialect.tokens import WORD, Tokens
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Outcome, Plan, PlanningSession, Relation, RunOptions, Sink, check_supported
+from sqlshell.service.engines.engine import Outcome, Plan, PlanningSession, Relation, RunOptions, check_supported
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects import stream_definitions
-from sqlshell.service.objects.objects import only_operator, require
+from sqlshell.service.objects import stream
+from sqlshell.service.objects.entity import InsertEntity
+from sqlshell.service.objects.function import CreateFunction
+from sqlshell.service.objects.grammar import read
+from sqlshell.service.objects.kind import Create, Execution
+from sqlshell.service.objects.relation import CreateAs, stream_kind
 from sqlshell.service.objects.result_rows import table
-from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.rights import Rights
 from sqlshell.service.stores import stores
@@ -30,32 +31,31 @@ from sqlshell.sql.keywords import CREATE_FILLERS
 COLUMNS = ("type", "description")
 
 
-def describe(sql: str, session: Session, options: RunOptions, sink: Sink, organizations: Organizations) -> Outcome:
+def describe(sql: str, execution: Execution) -> Outcome:
     """Two columns: the kind of a statement, such as CREATE_TABLE, and a description of what it would create.
 
     Raises Failure, as the statement would, for missing rights, missing names and duplicate names.
     """
-    kind, description = _described(sql, session, options, organizations)
-    return table(sink, COLUMNS, [(kind, json.dumps(description, ensure_ascii=False))])
+    kind, description = _described(sql, execution)
+    return table(execution.sink, COLUMNS, [(kind, json.dumps(description, ensure_ascii=False))])
 
 
-def _described(
-    sql: str, session: Session, options: RunOptions, organizations: Organizations
-) -> tuple[str, Mapping[str, Any]]:
+def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
+    session, options = execution.session, execution.options
     match asked := read(sql):
         case Create(kind="stream" | "changelog"):
-            require(session, Rights.OBJECTS, f"CREATE {asked.kind.upper()}")
-            columns, key = stream_definitions.columns_of(asked)
+            execution.require(Rights.OBJECTS, asked.title)
+            columns, key = stream.columns_of(asked)
             relation = _free(session, asked.kind, asked)
             with (
                 placed(sql, "", asked.columns),
-                stream_definitions.explained_columns(columns, before := f"CREATE TABLE {qualified(*relation)} "),
+                stream.explained_columns(columns, before := f"CREATE TABLE {qualified(*relation)} "),
             ):
                 plan = _planned(session, before + columns, options)
             facts = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
             return _kind("CREATE", asked.kind), {"ddl": facts}
         case CreateAs():
-            before, part = stream_definitions.engine_sql(asked)
+            before, part = asked.engine_sql()
             relation = _free(session, asked.kind, asked)
             with placed(sql, before, part):
                 plan = _planned(session, before + part, options)
@@ -63,18 +63,16 @@ def _described(
             return _kind("CREATE", asked.kind), {"ddl": facts, "sink": facts, **_plan(session, plan)}
         case Create() | CreateFunction():
             what = asked.kind if isinstance(asked, Create) else "function"
-            name = asked.names[-1] if isinstance(asked, Create) else asked.name
-            require(session, Rights.OBJECTS, f"CREATE {what.upper()}")
-            organization = session.organization
+            execution.require(Rights.OBJECTS, f"CREATE {what.upper()}")
             if what == "organization":
-                only_operator(session)
+                execution.check_operator()
             elif isinstance(asked, Create) and what == "store" and {"uri", "uris"} & asked.options.keys():
-                stores.read_options(asked.options, organizations)
-            if not asked.if_not_exists and organization.catalog.find(organization.id, what, name) is not None:
-                raise duplicate(what, name)
-            return _kind("CREATE", what), {"ddl": {"type": what, "name": name}}
+                stores.read_options(asked.options, execution.services.organizations)
+            if not asked.if_not_exists and execution.find(what, asked.name) is not None:
+                raise duplicate(what, asked.name)
+            return _kind("CREATE", what), {"ddl": {"type": what, "name": asked.name}}
         case InsertEntity():
-            require(session, Rights.DATA, "INSERT INTO ENTITY")
+            execution.require(Rights.DATA, asked.changes)
             facts = {"type": "entity", "name": ".".join(asked.names), "store_name": asked.store or session.store}
             return "INSERT_INTO_ENTITY", {"sink": facts}
         case None:
@@ -148,7 +146,7 @@ def _relation(
 def _type(session: Session, relation: Relation) -> str:
     if relation[0] in session.organization.store_names:
         return "entity"
-    return stream_definitions.kind_of(session.organization, relation) or "table"
+    return stream_kind(session.organization, relation) or "table"
 
 
 def _kind(verb: str, what: str) -> str:

@@ -7,20 +7,13 @@ from collections.abc import Collection, Mapping, Sequence
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Outcome, Sink
-from sqlshell.service.objects.result_rows import NUMBER, Facts, columns, stamp, table
+from sqlshell.service.objects.result_rows import Facts, stamp, table
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.rights import Rights
 from sqlshell.service.statements.statement import Statement
 
 HIDDEN = "<insufficient privilege>"
 """Shown instead of a statement that the caller may not read."""
-
-
-SHOWN = columns(
-    *("ID=id", "Name", "Version", "IntendedState=intended", "ActualState=state", "Query=statement", "Owner"),
-    *("CreatedAt=created", "UpdatedAt=updated", "SqlState=sql_state"),
-    version=NUMBER,
-)
 
 
 def listed(records: Sequence[Statement], session: Session) -> list[Facts]:

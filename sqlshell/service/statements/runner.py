@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import re
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import cast
 
@@ -14,37 +13,12 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters
 from sqlshell.service.bounds import UNLIMITED
 from sqlshell.service.catalog import owning_role
-from sqlshell.service.dialect import (
-    Alter,
-    Application,
-    CanI,
-    Create,
-    CreateAs,
-    CreateFunction,
-    Describe,
-    DescribeStatement,
-    DialectStatement,
-    Drop,
-    DropFunction,
-    EngineObjects,
-    InsertEntity,
-    List,
-    Load,
-    Print,
-    StartPool,
-    Test,
-    Truncate,
-    Update,
-    Use,
-    read,
-    without_literals,
-)
+from sqlshell.service.dialect.lexer import HEAD, Tokens
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import (
     AsyncSession,
     Begun,
-    LoadingSession,
     Outcome,
     Relation,
     RunOptions,
@@ -52,16 +26,16 @@ from sqlshell.service.engines.engine import (
     StreamEngine,
     StreamingSession,
     StreamQuery,
-    check_supported,
 )
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects import functions, inventory, listings, privileges, stream_definitions, system
+from sqlshell.service.objects import function, privileges, scope, system
 from sqlshell.service.objects.attachments import Attachment
-from sqlshell.service.objects.changes import Changes
+from sqlshell.service.objects.database import with_missing_database
+from sqlshell.service.objects.grammar import read
+from sqlshell.service.objects.kind import PARTS, DialectStatement, Drop, Execution, Services, StartedFeed, Work
 from sqlshell.service.objects.names import check_named
-from sqlshell.service.objects.objects import Objects, with_missing_database
-from sqlshell.service.objects.required_context import required_parts
-from sqlshell.service.objects.resources import attachment_named
+from sqlshell.service.objects.query import Application, DescribeStatement
+from sqlshell.service.objects.relation import NOT_FOUND
 from sqlshell.service.objects.result_rows import Facts
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
@@ -72,43 +46,24 @@ from sqlshell.service.statements.statement import State, Statement
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.kinds import verb
-from sqlshell.sql.identifiers import qualified
 
 COPY_DATA = "stdin"
 """The attachment with the data of COPY … FROM STDIN."""
 
-MAY_DROP = r"\s*(?:drop|alter|commit|end|rollback|abort|create\s+or\s+replace)(?!\w)"
 DROPS = re.compile(r"\s*+drop\s", re.I)
+SCHEMAS = re.compile(r"\s*+(?:create|drop)\s++schema(?!\w)", re.I)
 SCHEMA = "schema"
 """Occurs in each statement that creates or drops a schema."""
 
 CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re.I)
 """How statements begin that may create or drop a schema."""
 
-NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
-"""The engine's sqlStates for a missing relation; if the name looks like a file's, the engine looks for a file."""
-
-CHANGES_OBJECTS = re.compile(r"\s?(?:explain analyze )?(?:alter|comment|create|drop)(?!\w)", re.I)
+CHANGING = frozenset({"ALTER", "COMMENT", "CREATE", "DROP"})
+MAY_DROP = frozenset({"DROP", "ALTER", "COMMIT", "END", "ROLLBACK", "ABORT"})
+"""The first words of statements that change objects, and of those that may drop one."""
 
 UNCHANGED = NOT_FOUND | {"25006", "42000", sqlstate.SYNTAX, "42704"}
 """The engine's sqlStates for a change of a store; in the embedded service, entities are views."""
-
-SERVICE_OBJECTS = frozenset(
-    [
-        "store",
-        "compute_pool",
-        "function_source",
-        "descriptor_source",
-        "organization",
-        "api_token",
-        "schema_registry",
-        "secret",
-    ]
-)
-"""The kinds of objects that no engine has."""
-
-ENGINE_OBJECTS = frozenset({"schema", "relation", "materialized_view"})
-"""The kinds of objects of the dialect that are the engine's: a transaction includes what creates and drops them."""
 
 UNBOUND = NOT_FOUND - {"58030"}
 """The sqlStates of NOT_FOUND that occur before the statement has had any effect."""
@@ -122,9 +77,6 @@ NOT_IN_APPLICATIONS = frozenset(
 )
 """The first words of statements that begin, divide or end a transaction, or change the session."""
 
-StartedFeed = tuple[StreamQuery, int]
-"""A SELECT on a stream, and the position in the stream at which it starts."""
-
 
 class Executor:
     """Runs statements. Every method raises Failure."""
@@ -136,8 +88,7 @@ class Executor:
         self._sessions = sessions
         self._organizations = organizations
         self._options = options
-        self._objects = Objects(organizations, sessions, options.bounds, options.quota)
-        self._changes = Changes(organizations, self._objects)
+        self._services = Services(organizations, sessions, options.bounds, options.quota)
         self._room = DiskSpace(UNLIMITED if organizations.is_embedded else options.quota)
         """The room for results of an engine that is an external server; others count themselves."""
 
@@ -152,7 +103,7 @@ class Executor:
         """Run a statement in its session; `asked` is the parsed statement if it is one of the interface's own."""
         options = self.options(session, parameters)
         _check_context(session, asked, record)
-        if not session.database_chosen and _needs_database(asked):
+        if not session.database_chosen and (asked is None or asked.needs_database):
             # Never fall back to another database than the intended one.
             session.organization.check_initial_database()
         before = session.droppable_parts()
@@ -189,7 +140,7 @@ class Executor:
         with self.counted(record) as sink:
             outcome = await connection.execute(record.sql, options, sink, begun(record), record.spool.finish)
         if CHANGES.match(record.sql[:4000]):
-            await session.organization.workers.run_other(self._after_change, session, record.sql, before)
+            await session.organization.workers.run_other(self._after_change, session, record, before)
         return artifacts.with_created_row(session, record, outcome, record.sql)
 
     @contextlib.contextmanager
@@ -201,12 +152,12 @@ class Executor:
         finally:
             counting.close()
 
-    def _after_change(self, session: Session, sql: str, before: Mapping[str, str]) -> None:
+    def _after_change(self, session: Session, record: Statement, before: Mapping[str, str]) -> None:
         """The bookkeeping after a statement that may have created or dropped something; runs in a thread. `before` are
         the session's parts that it may have dropped."""
-        inventory.note(session, sql)
-        self._look_at_schemas(session, None, sql)
-        if DROPS.match(sql):
+        scope.note(session, record.reading.tokens)
+        self._look_at_schemas(session, None, record.sql)
+        if DROPS.match(record.sql):
             session.note_dropped_parts(before)
 
     def _look_at_schemas(self, session: Session, asked: DialectStatement | None, sql: str) -> None:
@@ -249,79 +200,32 @@ class Executor:
         options: RunOptions,
     ) -> Outcome | StartedFeed:
         engine = session.organization.engine
-        if not _is_about_the_service(asked):
+        if asked.work is not Work.SERVICE:
             privileges.check_role(session)
         if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
             raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} does not support streams")
-        if self._objects.is_of_engine(asked, session):
+        execution = Execution(
+            record.sql,
+            session,
+            options,
+            record.spool,
+            record,
+            self._services,
+            files,
+            run_engine=lambda sql: self._run_engine(session, record, options, sql),
+            created=lambda outcome, kind, relation: artifacts.creation_outcome(record, outcome, kind, relation),
+            queries=lambda: queries.listed(self._latest(session, record), session),
+        )
+        if asked.is_of_engine(execution):
             return self._run_engine(session, record, options, record.sql)
-        if session.connection.transaction and (verb := _changing_verb(asked)):
-            raise Failure("25001", f"{verb} cannot run in a transaction; COMMIT or ROLLBACK first")
-        match asked:
-            case Use():
-                return self._objects.use(asked, session)
-            case Create(kind="stream" | "changelog"):
-                with placed(record.sql, "", asked.columns):
-                    outcome = self._objects.create(asked, session, files, record)
-                return artifacts.creation_outcome(record, outcome, asked.kind, session.connection.resolve(asked.names))
-            case CreateAs():
-                return self._create_as(session, asked, record, options)
-            case DescribeStatement():
-                with placed(record.sql, "", asked.sql):
-                    return describe.describe(asked.sql, session, options, record.spool, self._organizations)
-            case Create(kind="schema") | Drop(kind="schema"):
-                listings.check_database(asked.names[0], session)
-                return self._run_engine(session, record, options, stream_definitions.schema_sql(asked))
-            case Create():
-                return self._objects.create(asked, session, files, record)
-            case Drop():
-                return self._objects.drop(asked, session)
-            case StartPool():
-                return self._objects.start_pool(asked, session)
-            case Update() | Test() | InsertEntity() | Truncate() | Alter() | CreateFunction() | DropFunction():
-                return self._changes.run(asked, session, options, record.spool, record)
-            case Load():
-                return self._load(session, asked, record, files, options)
-            case CanI():
-                return privileges.can(session, asked)
-            case List() if asked.show and not asked.place and self._is_engines(session, asked.what):
-                return self._run_engine(session, record, options, record.sql)
-            case List():
-                return listings.list_all(
-                    asked,
-                    session,
-                    options,
-                    record.spool,
-                    self._organizations,
-                    lambda: (queries.SHOWN, (), queries.listed(self._latest(session, record), session)),
-                    record.sql,
-                )
-            case EngineObjects():
-                return listings.of_engine(asked, session, record.spool)
-            case Describe():
-                return listings.describe(asked, session, options, record.spool, record)
-            case Print():
-                return self._print(session, asked, record, options)
-            case Application():
-                return self._application(session, asked, record, options)
-        raise Failure(sqlstate.UNSUPPORTED, f"this form of {record.sql.split(maxsplit=1)[0].upper()} is not supported")
-
-    def _create_as(
-        self, session: Session, asked: CreateAs, record: Statement, options: RunOptions
-    ) -> Outcome | StartedFeed:
-        before, part = stream_definitions.engine_sql(asked)
-        with placed(record.sql, before, part):
-            outcome = self._run_engine(session, record, options, before + part)
-        if isinstance(outcome, tuple):
-            return outcome
-        outcome = replace(outcome, message=f"CREATE {asked.kind.replace('_', ' ').upper()}")
-        return artifacts.creation_outcome(record, outcome, asked.kind, session.connection.resolve(asked.names))
-
-    @staticmethod
-    def _is_engines(session: Session, shown: str) -> bool:
-        """Whether SHOW of this word is for the engine: it shows all schemas, or describes a relation."""
-        there = session.exists(session.connection.resolve((shown,)))
-        return shown == "schemas" or there
+        if session.connection.transaction and asked.changes:
+            raise Failure("25001", f"{asked.changes} cannot run in a transaction; COMMIT or ROLLBACK first")
+        if isinstance(asked, DescribeStatement):
+            with placed(record.sql, "", asked.sql):
+                return describe.describe(asked.sql, execution)
+        if isinstance(asked, Application):
+            return self._application(session, asked, record, options)
+        return asked.run(execution)
 
     def _latest(self, session: Session, record: Statement) -> list[Statement]:
         """The latest statements of the session's organization except this one."""
@@ -349,7 +253,7 @@ class Executor:
             if feed is not None:
                 return feed
             writable = reads_store and not organization.is_confined and session.connection.transaction != "failed"
-            if writable and CHANGES_OBJECTS.match(without_literals(sql[:4000])):
+            if writable and _changes_objects(sql):
                 # The embedded service's database of a store could be changed, unlike the copy under `serve`.
                 stores.check_read_only(organization, session.connection, sql)
             return session.connection.run(sql, options, record.spool)
@@ -368,12 +272,12 @@ class Executor:
                 stores.check_entities(organization, session.connection, sql, broken)
             if failure.sql_state in NOT_FOUND:
                 check_named(organization, sql)
-            functions.check_called(organization, sql, failure)
+            function.check_called(organization, sql, failure)
             raise
         if isinstance(outcome, StreamQuery):
             return outcome, 0 if outcome.from_earliest else cast(StreamEngine, organization.engine).head(outcome.stream)
-        inventory.note(session, sql)
-        if organization.streams.known and re.match(MAY_DROP, without_literals(sql[:4000]), re.I):
+        scope.note(session, record.reading.tokens_of(sql))
+        if organization.streams.known and _may_drop(sql):
             organization.check_streams()
         return artifacts.with_created_row(session, record, outcome, sql)
 
@@ -389,37 +293,6 @@ class Executor:
             return False
         stores.mount_named(organization, message, record, "")
         return True
-
-    def _print(self, session: Session, asked: Print, record: Statement, options: RunOptions) -> Outcome | StartedFeed:
-        organization = session.organization
-        relation = session.connection.resolve(asked.names)
-        if not asked.store and relation in organization.streams.known:
-            feed = _stream_query(session, f"SELECT * FROM {qualified(*relation)}", [relation], options)
-            assert feed is not None
-            return feed, 0 if asked.from_beginning else cast(StreamEngine, organization.engine).head(relation)
-        store, entity = stores.split_name(asked.names, asked.store or session.store, organization.store_names)
-        stores.mount(organization, store, [entity], record)
-        return session.connection.run(f"SELECT * FROM {qualified(store, 'main', entity)}", options, record.spool)
-
-    def _load(
-        self, session: Session, asked: Load, record: Statement, files: Sequence[Attachment], options: RunOptions
-    ) -> Outcome:
-        organization, attachment = session.organization, attachment_named(files, asked.file)
-        check_supported(organization.engine, "attachments")
-        connection = cast(LoadingSession, session.connection)
-        if not organization.is_confined:
-            return connection.load(asked.names, asked.columns, attachment.path, options)
-        # The organization's engine sees no file outside of its own folder.
-        place = organization.folder("temporary") / str(uuid.uuid4())
-        try:
-            place.hardlink_to(attachment.path)
-            return connection.load(asked.names, asked.columns, place, options)
-        except Failure as failure:
-            if failure.sql_state in NOT_FOUND:
-                check_named(organization, record.sql)
-            raise
-        finally:
-            place.unlink(missing_ok=True)
 
     def _application(self, session: Session, asked: Application, record: Statement, options: RunOptions) -> Outcome:
         """Run statements as one transaction in the current database, all or nothing."""
@@ -459,46 +332,24 @@ def _stream_query(session: Session, sql: str, streams: Sequence[Relation], optio
 
 def _check_context(session: Session, asked: DialectStatement | None, record: Statement) -> None:
     """Raises the failure of a part of the request's context that the statement needs."""
-    for part in required_parts(asked, record.sql) if session.context_failures else ():
+    if not session.context_failures:
+        return
+    if asked is not None:
+        required = asked.required()
+    else:
+        # The engine's statements need all of it, but clients send the schema that a first statement has yet to create.
+        required = ("database",) if SCHEMAS.match(record.sql) else PARTS
+    for part in required:
         # SQL names stores explicitly, and a client without a session cannot leave a dropped store.
         if part in session.context_failures and (part != "store" or asked is not None or session.name):
             raise session.context_failures[part]
 
 
-def _is_about_the_service(asked: DialectStatement) -> bool:
-    """Whether a statement concerns only objects of the service, whose rights the service checks itself."""
-    if isinstance(asked, List):
-        # The engine evaluates a condition.
-        return not asked.where
-    if isinstance(asked, Create | Drop | Update | Test):
-        return asked.kind in SERVICE_OBJECTS
-    return isinstance(asked, Use | Describe | CanI | StartPool)
+def _changes_objects(sql: str) -> bool:
+    words = Tokens(sql[:HEAD]).first_words(3)
+    return (words[2] if words[:2] == ["EXPLAIN", "ANALYZE"] else words[0]) in CHANGING
 
 
-def _changing_verb(asked: DialectStatement) -> str:
-    """The verb and kind of a statement that changes what the service stores itself; "" for other statements.
-
-    No ROLLBACK undoes such a change.
-    """
-    match asked:
-        case Create(kind=kind) | Drop(kind=kind) | Update(kind=kind) if kind not in ENGINE_OBJECTS:
-            return f"{type(asked).__name__.upper()} {kind.upper()}"
-        case StartPool():
-            return f"{'START' if asked.start else 'STOP'} COMPUTE_POOL"
-        case InsertEntity():
-            return "INSERT INTO ENTITY"
-        case CreateFunction():
-            return "CREATE FUNCTION"
-        case DropFunction():
-            return "DROP FUNCTION"
-    return ""
-
-
-def _needs_database(asked: DialectStatement | None) -> bool:
-    """Whether a statement uses the session's database."""
-    if isinstance(asked, Create | Drop):
-        return asked.kind in {"stream", "changelog", "materialized_view", "relation"}
-    if isinstance(asked, Use):
-        return asked.kind == "schema" and len(asked.names) == 1
-    evaluated = isinstance(asked, Print | Application | CreateAs | DescribeStatement | Load)
-    return asked is None or evaluated or isinstance(asked, Truncate | Alter)
+def _may_drop(sql: str) -> bool:
+    words = Tokens(sql[:HEAD]).first_words(3)
+    return words[0] in MAY_DROP or words == ["CREATE", "OR", "REPLACE"]

@@ -19,23 +19,13 @@ from sqlshell.runtime.idle import in_thread
 from sqlshell.runtime.unused_memory import Growth, return_unused_memory
 from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import Caller
-from sqlshell.service.dialect import (
-    Application,
-    CreateAs,
-    DescribeStatement,
-    DialectStatement,
-    Drop,
-    List,
-    Load,
-    Print,
-    Reading,
-    Restart,
-    Update,
-    is_about_organizations,
-)
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Outcome, ReattachingEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import Attachment, Attachments
+from sqlshell.service.objects.grammar import Reading, dialect_of
+from sqlshell.service.objects.kind import DialectStatement, Drop, StartedFeed, Update, Work
+from sqlshell.service.objects.listing import List
+from sqlshell.service.objects.query import Restart
 from sqlshell.service.objects.result_rows import table
 from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
@@ -48,7 +38,7 @@ from sqlshell.service.statements.batches import Batch, Batches, EndedStatement
 from sqlshell.service.statements.canceller import NOT_BEGUN, SESSION_ENDED, Canceller, end_of, when_stopped
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
 from sqlshell.service.statements.reading_thread import LONG, ReadingThread
-from sqlshell.service.statements.runner import Executor, StartedFeed
+from sqlshell.service.statements.runner import Executor
 from sqlshell.service.statements.splitting import split
 from sqlshell.service.statements.statement import STOPPED, Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
@@ -153,7 +143,7 @@ class StatementService:
             given = given or [(request.statement, "")]
             texts = [text for text, _ in given]
             commands = [item.name for item in items if isinstance(item, script.BackslashCommand)]
-            reading = Reading(texts[0], self.organizations.dialect)
+            reading = Reading(texts[0], dialect_of(self.organizations))
             control = self._control_statement(reading) if len(texts) == 1 and not commands else None
             # Statements about statements have a separate limit, so that others can still be terminated.
             try:
@@ -279,7 +269,8 @@ class StatementService:
         Statements about organizations, or about statements without an organization, belong to none.
         """
         here = session.organization.id
-        if record.organization != here and not is_control(asked) and not is_about_organizations(asked):
+        about = is_control(asked) or (asked is not None and asked.about_organizations)
+        if record.organization != here and not about:
             self.store.move(record, here)
             record.context = replace(session.echo(), timezone=None)
 
@@ -409,7 +400,7 @@ class StatementService:
         records = [record] if asked is not None or is_server else await self._together(session, batch)
         async with contextlib.AsyncExitStack() as stack:
             thread, limit = workers.run_other, self._limit(None)
-            if _takes_place(asked):
+            if asked is None or asked.work is Work.ENGINE:
                 pool = await session.organization.pool(session.compute_pool)
                 record.pools = pool, workers.places
                 for each in record.pools:
@@ -705,10 +696,3 @@ def _split_semicolon(text: str) -> SentText:
         return text, ""
     bare = bare[:-1].rstrip(BLANKS)
     return bare, text[len(bare) :]
-
-
-def _takes_place(asked: DialectStatement | None) -> bool:
-    """Whether a statement needs a slot in its compute pool, because the engine runs it."""
-    if isinstance(asked, List):
-        return bool(asked.where)
-    return asked is None or isinstance(asked, Print | Application | CreateAs | DescribeStatement | Load)

@@ -15,8 +15,8 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
-from sqlshell.service.dialect import INTERFACE, Dialect, Reading
 from sqlshell.service.engines.engine import EngineSession, Outcome, StreamQuery
+from sqlshell.service.objects.grammar import INTERFACE, Dialect, Reading
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.redaction import RedactedStatement

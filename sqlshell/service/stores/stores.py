@@ -18,7 +18,7 @@ from msgspec import Struct
 from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
-from sqlshell.service.dialect import READS, WRITES, dotted, targets
+from sqlshell.service.dialect.lexer import READS, WRITES, dotted, targets
 from sqlshell.service.engines.converter.conversion import stamp
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
 from sqlshell.service.engines.engine import CatalogQuery, EngineSession, StoreEngine, check_supported

@@ -1,39 +1,46 @@
-"""Recognizes and parses the statements of the dialect."""
+"""Recognizes and parses the statements of the dialect: one list of forms."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Sequence
 
-from sqlshell.service.dialect import alterations, definitions, inspection, running_queries, unsupported
+from sqlshell.service.dialect import unsupported
 from sqlshell.service.dialect.forms import Form, first_of
-from sqlshell.service.dialect.names import HEAD, without_comments
-from sqlshell.service.dialect.tokens import Tokens
+from sqlshell.service.dialect.lexer import BLANK, HEAD, Tokens
 from sqlshell.service.failure import Failure
+from sqlshell.service.objects import listing, privileges
+from sqlshell.service.objects.kind import DialectStatement
+from sqlshell.service.objects.kinds import KINDS
+from sqlshell.service.objects.query import read_application
+from sqlshell.service.organizations.organizations import Organizations
 
 READ_LENGTH = 1 << 20
 """Statements longer than this many characters are for the engine."""
 
-DialectStatement = (
-    running_queries.QueryStatement
-    | running_queries.Application
-    | inspection.Inspection
-    | alterations.Alteration
-    | definitions.Definition
-)
 
-Family = Mapping[str, tuple[Form[DialectStatement], ...]]
-"""Forms by the first word of a statement, in the order in which they are tried."""
+def _forms(*, server: bool) -> Iterator[Form[DialectStatement]]:
+    """The forms in the order in which they are tried; `server`: without those that an engine of its own has itself."""
+    yield from unsupported.FORMS
+    if not server:
+        yield from unsupported.ENGINE_FORMS
+    for kind in KINDS:
+        for verb, form in kind.forms():
+            if not (server and verb in kind.left_to_servers):
+                yield form
+    for verb, form in listing.forms():
+        if not (server and verb == "show"):
+            yield form
+    yield privileges.FORM
 
 
 class Dialect:
     """The statements that are the service's; all others are for the engine."""
 
-    def __init__(self, *families: Family) -> None:
-        self.forms: Family = {
-            word: tuple(form for family in families for form in family.get(word, ()))
-            for word in {word for family in families for word in family}
-        }
+    def __init__(self, forms: Sequence[Form[DialectStatement]]) -> None:
+        self.forms: dict[str, list[Form[DialectStatement]]] = {}
+        for form in forms:
+            self.forms.setdefault(form.text.split()[0].lower(), []).append(form)
         self.first = re.compile(
             # Most statements that begin with these words are for the engine.
             r"insert(?!\s+into\s+(?!entity\b)[\w\"`])\b|update(?!\s+[\w\"`]+\s+set\b)\b|"
@@ -41,18 +48,23 @@ class Dialect:
             re.I,
         )
 
+    def first_word(self, sql: str) -> str:
+        """The first word of a statement that may be one of the dialect, in lower case; "" for others."""
+        blank = BLANK.match(sql, 0, HEAD)
+        found = self.first.match(sql, blank.end() if blank else 0, HEAD)
+        return found[0].lower() if found else ""
 
-INTERFACE = Dialect(unsupported.FORMS, running_queries.FORMS, inspection.FORMS, alterations.FORMS, definitions.FORMS)
+
+INTERFACE = Dialect(tuple(_forms(server=False)))
 """The interface's statements, on an engine that has no statements of its own with the same first words."""
 
-SERVER = Dialect(
-    unsupported.SERVER_FORMS,
-    running_queries.FORMS,
-    inspection.SERVER_FORMS,
-    alterations.SERVER_FORMS,
-    definitions.SERVER_FORMS,
-)
+SERVER = Dialect(tuple(_forms(server=True)))
 """The statements about the service's own objects, on an engine with its own databases, roles, functions and views."""
+
+
+def dialect_of(organizations: Organizations) -> Dialect:
+    """The statements that the service carries out itself."""
+    return SERVER if organizations.server is not None else INTERFACE
 
 
 class Reading:
@@ -77,6 +89,10 @@ class Reading:
             self._tokens = tokens
         return tokens
 
+    def tokens_of(self, sql: str) -> Tokens:
+        """The tokens of SQL that runs for this statement: mostly its own."""
+        return self.tokens if sql == self.sql else Tokens(sql)
+
     def statement(self) -> DialectStatement | None:
         """The statement parsed; None for one that is for the engine.
 
@@ -97,29 +113,12 @@ class Reading:
             return False
 
     def _read(self) -> DialectStatement | None:
-        sql = self.sql
-        start = sql[:HEAD].lstrip()
-        if not start[:1].isalpha():
-            start = without_comments(start)
-        first = self._dialect.first.match(start)
-        if not first or len(sql) > READ_LENGTH:
+        word = self._dialect.first_word(self.sql)
+        if not word or len(self.sql) > READ_LENGTH:
             return None
-        word = first[0].lower()
-        if word == "begin":
-            return running_queries.read_application(sql)
-        return first_of(self._dialect.forms[word], self.tokens)
+        return read_application(self.sql) if word == "begin" else first_of(self._dialect.forms[word], self.tokens)
 
 
 def read(sql: str) -> DialectStatement | None:
     """Parse a statement of the dialect, as Reading.statement() does."""
     return Reading(sql).statement()
-
-
-def is_about_organizations(asked: DialectStatement | None) -> bool:
-    """Whether a statement creates, drops, describes or lists organizations, or switches to one."""
-    if isinstance(asked, inspection.List):
-        return asked.what == "organizations"
-    return (
-        isinstance(asked, definitions.Use | definitions.Create | definitions.Drop | inspection.Describe)
-        and asked.kind == "organization"
-    )

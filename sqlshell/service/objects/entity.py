@@ -1,0 +1,244 @@
+"""Entities, the data files of stores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
+
+from msgspec import field
+
+from sqlshell.interface import sqlstate
+from sqlshell.service.catalog import missing
+from sqlshell.service.dialect.forms import Form
+from sqlshell.service.dialect.lexer import Names
+from sqlshell.service.engines.engine import Outcome, StreamEngine, StreamingSession
+from sqlshell.service.failure import Failure
+from sqlshell.service.objects.kind import (
+    CREATE,
+    IF_EXISTS,
+    IF_NOT_EXISTS,
+    OPTIONS,
+    PARTS,
+    Create,
+    Describe,
+    DialectStatement,
+    Drop,
+    Execution,
+    Kind,
+    Listed,
+    OfKind,
+    Place,
+    Result,
+    Update,
+    Work,
+)
+from sqlshell.service.objects.relation import column_rows, describe_relation
+from sqlshell.service.objects.result_rows import Facts, columns
+from sqlshell.service.objects.scope import Scope
+from sqlshell.service.rights import Rights
+from sqlshell.service.stores import stores
+from sqlshell.service.stores.entities import Entities, check_options
+from sqlshell.sql.identifiers import qualified
+
+_IN_STORE = "[ IN STORE <store:one> ]"
+
+
+class InsertEntity(DialectStatement, frozen=True):
+    names: Names
+    value: tuple[str, ...]
+    store: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def changes(self) -> str:
+        return "INSERT INTO ENTITY"
+
+    def required(self) -> tuple[str, ...]:
+        return () if self.store else PARTS[:3]
+
+    def run(self, execution: Execution) -> Outcome:
+        execution.require(Rights.DATA, self.changes)
+        check_options(self.options)
+        session = execution.session
+        if not self.store and session.connection.resolve(self.names) in session.organization.streams.known:
+            message = f"{self.names[-1]!r} is a stream, not an entity of a store; use INSERT INTO without ENTITY"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        store, entity = _entity(self.names, self.store, execution)
+        _entities(execution).insert(execution.organization, store, entity, self.value[0])
+        return Outcome(message="INSERT 1")
+
+
+class Print(DialectStatement, frozen=True):
+    """PRINT ENTITY: shows its rows. `options` are those of WITH; an option without a value is "true"."""
+
+    names: Names
+    store: str = ""
+    from_beginning: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def work(self) -> Work:
+        return Work.ENGINE
+
+    def required(self) -> tuple[str, ...]:
+        return ("compute_pool",) if self.store else PARTS
+
+    def run(self, execution: Execution) -> Result:
+        session, organization = execution.session, execution.organization
+        relation = session.connection.resolve(self.names)
+        if not self.store and relation in organization.streams.known:
+            sql = f"SELECT * FROM {qualified(*relation)}"
+            feed = cast(StreamingSession, session.connection).stream_query(sql, [relation], execution.options)
+            assert feed is not None
+            return feed, 0 if self.from_beginning else cast(StreamEngine, organization.engine).head(relation)
+        store, entity = stores.split_name(self.names, self.store or session.store, organization.store_names)
+        stores.mount(organization, store, [entity], execution.waiting)
+        sql = f"SELECT * FROM {qualified(store, 'main', entity)}"
+        return session.connection.run(sql, execution.options, execution.sink)
+
+
+class Entity(Kind):
+    name, plural = "entity", "entities"
+    verbs = ("create", "update", "drop", "describe")
+    syntax = (
+        ("create", f"{CREATE} KIND ! {IF_NOT_EXISTS} <names:path> {_IN_STORE} {OPTIONS}"),
+        # Clients omit an empty WITH.
+        ("update", f"UPDATE KIND <names:path> {_IN_STORE} {OPTIONS}"),
+        ("drop", f"DROP KIND ! {IF_EXISTS} <names:path> {_IN_STORE}"),
+        ("describe", f"DESCRIBE KIND COLUMNS <names:path> {_IN_STORE} =columns"),
+        ("describe", f"DESCRIBE KIND <names:path> {_IN_STORE}"),
+    )
+    listing = columns("Name", "IsLeaf=leaf")
+    details = columns("Store", "Type", "Path", "Size", "ModifiedAt=modified")
+    relation = columns("store_name=store", "name", "size", "modified_at=modified")
+    costly = True
+
+    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
+        yield from super().forms()
+        insert = f"INSERT INTO ENTITY <names:path> {_IN_STORE} VALUE|VALUES ! <value:texts> {OPTIONS}"
+        yield "insert", Form(insert, _insert)
+        beginning = "[ WITH <options:flags> ] [ FROM BEGINNING =from_beginning ]"
+        yield "print", Form(f"PRINT ENTITY ! <names:path> {_IN_STORE} {beginning}", _print)
+
+    def made(self, verb: str, values: dict[str, Any]) -> DialectStatement:
+        return super().made(verb, values if verb == "describe" else _in_store(values))
+
+    def required(self, statement: OfKind) -> tuple[str, ...]:
+        if getattr(statement, "store", ""):
+            return ()
+        return PARTS[:3] if isinstance(statement, Describe) else ("store",)
+
+    def create(self, asked: Create, execution: Execution) -> None:
+        store, entity = _entity(asked.names, asked.store, execution)
+        _entities(execution).create(
+            execution.organization, store, entity, asked.options, takes_over=asked.if_not_exists
+        )
+
+    def update(self, asked: Update, execution: Execution) -> None:
+        """Check the options and change nothing: the options of topics do not apply to files."""
+        store, entity = _entity(asked.names, asked.store, execution)
+        if entity not in stores.entities(execution.organization, store):
+            raise missing(self.name, f"{store}.{entity}")
+        check_options(asked.options)
+
+    def drop(self, asked: Drop, execution: Execution) -> Result | None:
+        store, entity = _entity(asked.names, asked.store, execution)
+        _entities(execution).drop(execution.organization, store, entity)
+        return None
+
+    def facts(self, scope: Scope) -> list[Facts]:
+        return entities(scope)
+
+    def listed(self, place: Place, execution: Execution) -> Listed:
+        names, session = place.names, execution.session
+        store = place.store or (names[-1] if place.kind == "store" else session.store)
+        folder = list(names) if place.kind == "entity" else []
+        if folder and not place.store and folder[0] in execution.organization.store_names:
+            store = folder.pop(0)
+        of_all = () if store else columns("Store")
+        details = [item for item in self.details if item not in of_all]
+        return (*self.listing, *of_all), details, entities(execution.scope, store, folder or None)
+
+    def describe(self, asked: Describe, execution: Execution) -> Outcome:
+        organization, names, connection = execution.organization, asked.names, execution.session.connection
+        if not asked.store and len(names) <= 3 and connection.resolve(names) in organization.streams.known:
+            return describe_relation(asked, execution, only_columns=asked.columns)
+        store, scope = asked.store or execution.session.store, Scope(organization)
+        if not asked.store and names[0] in organization.store_names and len(names) > 1:
+            store, names = names[0], names[1:]
+        dotted = ".".join(names)
+        # The parts of the name may be folders, or the two sides of the dot in a file name.
+        found = [item for item in entities(scope, store) if str(item["name"]).replace("/", ".") == dotted]
+        if not found:
+            found = [item for item in entities(scope, store, names[:-1]) if item["name"] == names[-1]]
+        if len(found) > 1:
+            message = f"entity {dotted!r} exists in several stores; add IN STORE name"
+            raise Failure(sqlstate.INVALID_PARAMETER, message)
+        if not found:
+            raise missing(self.name, f"{store}.{dotted}" if store else dotted)
+        if not asked.columns:
+            return self.described(dotted, found, execution)
+        store, entity = str(found[0]["store"]), str(found[0]["path"])
+        stores.mount(organization, store, [entity], execution.waiting)
+        return column_rows(connection.columns((store, "main", entity), execution.options), execution.sink)
+
+
+def entities(scope: Scope, store: str = "", folder: Sequence[str] | None = None) -> list[Facts]:
+    """The entities of a store, or of all stores: all files by path, or the files and folders inside a folder."""
+    rows: dict[tuple[str, str], Facts] = {}
+    inside = "".join(f"{part}/" for part in folder or ())
+    for place in [store] if store else sorted(scope.organization.store_names):
+        try:
+            files = stores.entities(scope.organization, place)
+        except Failure:
+            if store:
+                raise
+            # A broken store does not hide the others.
+            continue
+        for path, state in files.items():
+            if not path.startswith(inside):
+                continue
+            name, deeper, _ = path.removeprefix(inside).partition("/") if folder is not None else (path, "", "")
+            facts: Facts = {"name": name, "store": place, "leaf": not deeper, "path": inside + name, "type": "folder"}
+            if not deeper:
+                facts = {**facts, "type": "file", "size": str(state.st_size), "modified": state.st_mtime}
+            rows.setdefault((place, name), facts)
+    return list(rows.values())
+
+
+def _entities(execution: Execution) -> Entities:
+    services = execution.services
+    return Entities(services.organizations, services.bounds, services.quota)
+
+
+def _entity(names: Names, store: str, execution: Execution) -> tuple[str, str]:
+    """The store and name of an entity that is to be changed. Raises Failure."""
+    session = execution.session
+    if len(names) == 1 and not (store or session.store):
+        raise Failure(
+            sqlstate.NO_STORE, f"no store selected for entity {names[0]!r}; add IN STORE name, or run USE STORE"
+        )
+    entity = stores.split_name(names, store or session.store, execution.organization.store_names)
+    execution.get("store", entity[0])
+    return entity
+
+
+def _in_store(values: dict[str, Any]) -> dict[str, Any]:
+    """The fields of a statement about an entity; `store` may also be given as an option."""
+    options = dict(values.get("options", {}))
+    store = options.pop("store", "")
+    if store and values.get("store", store) != store:
+        raise Failure("22023", f"IN STORE {values['store']!r} and option 'store' = {store!r} name different stores")
+    return {"store": store, **values, "options": options}
+
+
+def _insert(**values: Any) -> InsertEntity:
+    if len(values["value"]) > 1:
+        message = "INSERT INTO ENTITY accepts one record; use one statement for each record"
+        raise Failure(sqlstate.UNSUPPORTED, message)
+    return InsertEntity(**_in_store(values))
+
+
+def _print(**values: Any) -> Print:
+    beginning = str(values.get("options", {}).get("from_beginning", "false"))
+    return Print(**{"from_beginning": beginning.lower() == "true", **values})

@@ -1,0 +1,150 @@
+"""LIST and SHOW: objects as rows, with conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec import field
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.dialect.forms import Form
+from sqlshell.service.dialect.lexer import Names
+from sqlshell.service.engines.duckdb.translation.text import placed
+from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.failure import Failure
+from sqlshell.service.objects.kind import DialectStatement, Execution, Place, Result, Work, behind, unsupported
+from sqlshell.service.objects.kinds import BY_PLURAL, KINDS
+from sqlshell.service.objects.result_rows import Facts, ShownColumn, keep, listed
+from sqlshell.service.rights import Rights
+from sqlshell.sql.analysis.tokens import tokens
+
+_ALSO = {
+    "database": "database_name",
+    "schema": "schema_name",
+    "type": "relation_type",
+    "default": "is_default",
+    "leaf": "is_leaf",
+    "created": "created_at",
+    "updated": "updated_at",
+    "state": "status",
+    "intended": "intended_state",
+    "actual": "actual_state",
+    "primary_key": "primary_key",
+}
+"""Alternative names of columns in conditions."""
+
+
+class List(DialectStatement, frozen=True):
+    """LIST or SHOW: what is listed, in lower case; the kind and name of its place; the name of a store after IN STORE;
+    and the text of the condition of WHERE. `show` distinguishes SHOW, which the engine has too. `options` such as 'all'
+    have no effect."""
+
+    what: str
+    place: str = ""
+    names: Names = ()
+    store: str = ""
+    where: str = ""
+    show: bool = False
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def work(self) -> Work:
+        # The engine evaluates a condition.
+        return Work.ENGINE if self.where else Work.SERVICE
+
+    @property
+    def needs_database(self) -> bool:
+        return False
+
+    @property
+    def about_organizations(self) -> bool:
+        return self.what == "organizations"
+
+    def required(self) -> tuple[str, ...]:
+        if self.what == "schemas" and not self.place:
+            return ("database",)
+        if self.what == "entities" and not self.store and self.place in {"", "entity"}:
+            return ("store",)
+        if self.what in {"relations", "tables", "functions"} and self.place in {"", "schema"}:
+            return behind(self.names)
+        return ()
+
+    def is_of_engine(self, execution: Execution) -> bool:
+        """Whether SHOW of this word is for the engine: it shows all schemas, or describes a relation."""
+        session = execution.session
+        shows = self.show and not self.place
+        return shows and (self.what == "schemas" or session.exists(session.connection.resolve((self.what,))))
+
+    def run(self, execution: Execution) -> Result:
+        kind = BY_PLURAL.get(self.what)
+        if kind is None or not kind.listing:
+            raise unsupported("SHOW" if self.show else "LIST", self.what)
+        shown, more, facts = kind.listed(Place(self.place, self.names, self.store), execution)
+        if self.where:
+            return _filtered(self.where, shown, more, facts, execution)
+        return keep(shown, facts, execution.sink)
+
+
+def forms() -> Iterator[tuple[str, Form[DialectStatement]]]:
+    """The forms of LIST and SHOW; those with "show" are of what an engine of its own may have a SHOW for."""
+    known = [kind for kind in KINDS if kind.plural]
+    yield from _forms("list", "LIST", f"what:{'|'.join(kind.plural.upper() for kind in known)}")
+    # The engine has no statement that begins with LIST.
+    yield from _forms("list", "LIST", "<what:word>")
+    yield "list", Form(f"LIST ! <what:word> {_WHERE}", List)
+    for verb, theirs in (("all", False), ("show", True)):
+        words = [kind.plural.upper() for kind in known if kind.shown and ("show" in kind.left_to_servers) is theirs]
+        yield from _forms(verb, "SHOW", f"what:{'|'.join(words)}")
+
+
+_WHERE = "[ WITH <options:flags> ] [ WHERE ! <where:rest> ]"
+
+
+def _forms(verb: str, word: str, what: str) -> Iterator[tuple[str, Form[DialectStatement]]]:
+    show = word == "SHOW"
+    entities = f"{word} what:ENTITIES IN <names:path> [ IN STORE <store:one> ] {_WHERE}"
+    yield verb, Form(f"{word} what:ENTITIES IN STORE <store:one> {_WHERE}", List, show=show)
+    yield verb, Form(entities, List, place="entity", show=show)
+    yield verb, Form(f"{word} {what} IN place:DATABASE|SCHEMA|STORE <names:names> {_WHERE}", List, show=show)
+    yield verb, Form(f"{word} {what} IN <names:names> {_WHERE}", _inside, show=show)
+    yield verb, Form(f"{word} {what} {_WHERE}", List, show=show)
+
+
+def _inside(what: str, **values: object) -> List:
+    return List(what, "database" if what == "schemas" else "schema", **values)  # type: ignore[arg-type]
+
+
+def _filtered(
+    where: str, shown: Sequence[ShownColumn], more: Sequence[ShownColumn], facts: Sequence[Facts], execution: Execution
+) -> Outcome:
+    """The facts that satisfy a condition: a SELECT over them with a reader's rights, checked like any other."""
+    _check_condition(where)
+    known = {column.name.lower() for column in (*shown, *more)}
+    also = [
+        ShownColumn(_ALSO[column.key], column.key, column.type)
+        for column in (*shown, *more)
+        if column.key in _ALSO and _ALSO[column.key] not in known
+    ]
+    rows = execution.organization.engine.inline(listed([*shown, *more, *also], facts))
+    # Engines quote names differently. Behind a dot, all of them accept any word.
+    names = ", ".join(f"listed.{column.name}" for column in shown)
+    # The newline ends a comment at the end of the condition.
+    before, behind = f"SELECT {names} FROM ({rows}) listed WHERE (\n", "\n)"
+    options = replace(execution.options, rights=Rights.READ)
+    with placed(execution.sql, before, where, behind):
+        outcome = execution.session.connection.run(f"{before}{where}{behind}", options, execution.sink)
+    if outcome.columns is None:
+        return outcome
+    result_columns = [ColumnInfo(column.name, column.type, False) for column in shown]
+    return replace(outcome, columns=result_columns if len(result_columns) == len(outcome.columns) else outcome.columns)
+
+
+def _check_condition(where: str) -> None:
+    """Raises Failure if the condition has an unmatched closing parenthesis: it is run in parentheses."""
+    depth = 0
+    for token in tokens(where):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth < 0:
+            raise Failure(sqlstate.SYNTAX, 'syntax error at or near ")" in the condition of WHERE')

@@ -1,0 +1,103 @@
+"""Statements about statements, sessions and applications, which `service/statements/` runs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from sqlshell.service.dialect.forms import Form
+from sqlshell.service.dialect.lexer import BLANK, HEAD, WORD, Tokens
+from sqlshell.service.objects.kind import PARTS, DialectStatement, Execution, Kind, Listed, Place, Work
+from sqlshell.service.objects.result_rows import NUMBER, OWNED, columns
+from sqlshell.sql.script.items import Statement
+from sqlshell.sql.script.splitting import split
+
+_END = re.compile(r"(?<!\w)END\s+APPLICATION\Z", re.I)
+
+
+class DescribeQuery(DialectStatement, frozen=True):
+    statement_id: str
+    part: str = ""
+
+
+class Terminate(DialectStatement, frozen=True):
+    statement_id: str
+
+
+class TerminateSession(DialectStatement, frozen=True):
+    name: str
+    when_idle: bool = False
+
+
+class Restart(DialectStatement, frozen=True):
+    statement_id: str
+
+
+class DescribeStatement(DialectStatement, frozen=True):
+    """DESCRIBE of a CREATE or INSERT: shows what it would create, without running it."""
+
+    sql: str
+
+    @property
+    def work(self) -> Work:
+        return Work.ENGINE
+
+    def required(self) -> tuple[str, ...]:
+        return PARTS
+
+
+class Application(DialectStatement, frozen=True):
+    name: str
+    statements: tuple[str, ...]
+
+    @property
+    def work(self) -> Work:
+        return Work.ENGINE
+
+    def required(self) -> tuple[str, ...]:
+        return PARTS
+
+
+class Query(Kind):
+    name, plural = "query", "queries"
+    listing = columns(
+        *("ID=id", "Name", "Version", "IntendedState=intended", "ActualState=state", "Query=statement", "Owner"),
+        *("CreatedAt=created", "UpdatedAt=updated", "SqlState=sql_state"),
+        version=NUMBER,
+    )
+    relation = columns(
+        *("id", "name", "version", "intended_state=intended", "current_state=state", "state", "sql_state", *OWNED),
+        version=NUMBER,
+    )
+
+    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
+        yield "terminate", Form("TERMINATE QUERY ! <statement_id:id>", Terminate)
+        yield "terminate", Form("TERMINATE SESSION ! <name:id> [ WHEN IDLE =when_idle ]", TerminateSession)
+        part = "part:METRICS|EVENTS|STATE|HISTORY"
+        yield "describe", Form(f"DESCRIBE QUERY {part} <statement_id:id>", DescribeQuery)
+        yield "describe", Form("DESCRIBE QUERY <statement_id:id>", DescribeQuery)
+        yield "describe", Form("DESCRIBE <sql:making>", DescribeStatement)
+        yield "restart", Form("RESTART QUERY ! <statement_id:id>", Restart)
+
+    def listed(self, place: Place, execution: Execution) -> Listed:
+        return self.listing, (), execution.queries()
+
+
+class SessionKind(Kind):
+    """Sessions, which only a LIST without conditions shows."""
+
+    name, plural = "session", "sessions"
+
+
+def read_application(sql: str) -> Application | None:
+    blank = BLANK.match(sql)
+    text = sql[blank.end() if blank else 0 :].rstrip().rstrip(";").rstrip()
+    head = Tokens(text)
+    names, behind = head.dotted(2, 1)
+    if head[1].upper != "APPLICATION" or head[1].kind != WORD or not names:
+        return None
+    begin, tail = head[behind - 1].end, _END.search(text, max(0, len(text) - HEAD))
+    if not tail or begin > tail.start():
+        return None
+    items = split(text[begin : tail.start()])
+    return Application(names[0], tuple(item.text for item in items if isinstance(item, Statement)))

@@ -1,0 +1,373 @@
+"""Relations: tables, views, materialized views, and what is the same for streams."""
+
+from __future__ import annotations
+
+import json
+import uuid
+from collections.abc import Iterator, Mapping, Sequence
+from typing import cast
+
+from msgspec import field
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.catalog import missing
+from sqlshell.service.dialect.forms import Form
+from sqlshell.service.dialect.lexer import Names
+from sqlshell.service.engines.duckdb.translation.text import placed
+from sqlshell.service.engines.engine import (
+    NO_CONTINUOUS_QUERIES,
+    CatalogQuery,
+    LoadingSession,
+    Outcome,
+    Relation,
+    RunOptions,
+    Sink,
+    check_supported,
+)
+from sqlshell.service.failure import Failure
+from sqlshell.service.objects.attachments import attachment_named
+from sqlshell.service.objects.database import listed_database, schemas
+from sqlshell.service.objects.kind import (
+    CREATE,
+    IF_NOT_EXISTS,
+    OPTIONS,
+    PARTS,
+    Describe,
+    DialectStatement,
+    Drop,
+    Execution,
+    Kind,
+    Listed,
+    Place,
+    Result,
+    Syntax,
+    Work,
+    behind,
+)
+from sqlshell.service.objects.names import check_named
+from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
+from sqlshell.service.objects.scope import Scope
+from sqlshell.service.organizations.organizations import Organization
+from sqlshell.service.organizations.sessions import Session
+from sqlshell.service.results.results import Discard
+from sqlshell.service.rights import Rights
+from sqlshell.sql.analysis.secrets import shown_options
+from sqlshell.sql.identifiers import literal, qualified
+
+_FLOWS = "RELATION|STREAM|CHANGELOG"
+NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
+"""The engine's sqlStates for a missing relation; if the name looks like a file's, the engine looks for a file."""
+
+
+class CreateAs(DialectStatement, frozen=True):
+    """CREATE … AS SELECT that the engine does not support: of a stream, changelog or materialized_view, or of a table
+    with options."""
+
+    kind: str
+    names: Names
+    select: str = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    replace: bool = False
+    if_not_exists: bool = False
+    columns: str = ""
+
+    @property
+    def work(self) -> Work:
+        return Work.ENGINE
+
+    def required(self) -> tuple[str, ...]:
+        return PARTS
+
+    def engine_sql(self) -> tuple[str, str]:
+        """CREATE TABLE or CREATE VIEW in SQL of the engine: our own text, and the user's text after it.
+
+        Raises Failure for a query that would never end.
+        """
+        if self.kind in {"stream", "changelog"}:
+            message = f"CREATE {self.kind.upper()} … AS SELECT is not supported: {NO_CONTINUOUS_QUERIES}"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        verb, there = "CREATE OR REPLACE" if self.replace else "CREATE", " IF NOT EXISTS" * self.if_not_exists
+        # A view shows the current rows of its sources; a table would show those at its creation.
+        what = "VIEW" if self.kind == "materialized_view" else "TABLE"
+        head = f"{verb} {what}{there} {qualified(*self.names)} "
+        return (f"{head}{self.columns} AS\n", self.select) if self.select else (head, self.columns)
+
+    def run(self, execution: Execution) -> Result:
+        before, part = self.engine_sql()
+        with placed(execution.sql, before, part):
+            outcome = execution.run_engine(before + part)
+        if isinstance(outcome, tuple):
+            return outcome
+        outcome = replace(outcome, message=f"CREATE {self.kind.replace('_', ' ').upper()}")
+        return execution.created(outcome, self.kind, execution.session.connection.resolve(self.names))
+
+
+class Truncate(DialectStatement, frozen=True):
+    names: Names
+
+    @property
+    def needs_database(self) -> bool:
+        return True
+
+    def required(self) -> tuple[str, ...]:
+        return behind(self.names[:-1])
+
+    def run(self, execution: Execution) -> Outcome:
+        execution.require(Rights.DATA, "TRUNCATE RELATION")
+        relation, kind = find_relation(self.names, execution.session)
+        if kind == "stream":
+            message = f"cannot truncate stream {relation[2]!r}: a stream is append-only"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        if kind == "view":
+            raise Failure(sqlstate.UNSUPPORTED, f"cannot truncate {relation[2]!r}: it is a view")
+        execution.session.connection.run(f"TRUNCATE {qualified(*relation)}", execution.options, Discard())
+        return Outcome(message="TRUNCATE RELATION")
+
+
+class Alter(DialectStatement, frozen=True):
+    """ALTER … SET 'description' = …"""
+
+    kind: str
+    names: Names
+    options: Mapping[str, str]
+
+    @property
+    def needs_database(self) -> bool:
+        return True
+
+    def required(self) -> tuple[str, ...]:
+        return behind(self.names[:-1])
+
+    def run(self, execution: Execution) -> Outcome:
+        verb = f"ALTER {self.kind.upper()}"
+        if self.options.keys() != {"description"}:
+            other = min(self.options.keys() - {"description"})
+            raise Failure(sqlstate.UNSUPPORTED, f"{verb} can set only 'description', not {other!r}")
+        execution.require(Rights.OBJECTS, verb)
+        execution.check_options(self.options)
+        relation, kind = find_relation(self.names, execution.session)
+        if self.kind in {"stream", "changelog"} and kind != self.kind:
+            raise missing(self.kind, self.names[-1])
+        what = "VIEW" if kind == "view" else "TABLE"
+        sql = f"COMMENT ON {what} {qualified(*relation)} IS {literal(self.options['description'])}"
+        execution.session.connection.run(sql, execution.options, Discard())
+        return Outcome(message=verb)
+
+
+class Load(DialectStatement, frozen=True):
+    """COPY … FROM '@file': load an attachment into a relation; no `columns` are all of them, in order."""
+
+    names: Names
+    file: str
+    columns: tuple[str, ...] = ()
+    form: str = "(FORMAT PARQUET)"
+
+    @property
+    def work(self) -> Work:
+        return Work.ENGINE
+
+    def required(self) -> tuple[str, ...]:
+        return PARTS
+
+    def run(self, execution: Execution) -> Outcome:
+        if self.form.strip("()").replace("'", "").upper().split() != ["FORMAT", "PARQUET"]:
+            message = f"COPY FROM an attachment supports only (FORMAT parquet), not {self.form[:4096]}"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        organization, attachment = execution.organization, attachment_named(execution.files, self.file)
+        check_supported(organization.engine, "attachments")
+        load, options = cast(LoadingSession, execution.session.connection).load, execution.options
+        if not organization.is_confined:
+            return load(self.names, self.columns, attachment.path, options)
+        # The organization's engine sees no file outside of its own folder.
+        place = organization.folder("temporary") / str(uuid.uuid4())
+        try:
+            place.hardlink_to(attachment.path)
+            return load(self.names, self.columns, place, options)
+        except Failure as failure:
+            if failure.sql_state in NOT_FOUND:
+                check_named(organization, execution.sql)
+            raise
+        finally:
+            place.unlink(missing_ok=True)
+
+
+class Relations(Kind):
+    """Relations of every type. `listed_type` is the only type that LIST shows, "" for all."""
+
+    name, plural = "relation", "relations"
+    verbs: Sequence[str] = ("drop", "describe")
+    syntax: Syntax = (
+        ("describe", "DESCRIBE KIND COLUMNS <names:names> =columns"),
+        ("describe", "DESCRIBE KIND <names:names> [ COLUMNS =columns ]"),
+    )
+    is_relation = is_transactional = True
+    listed_type = ""
+    listing = columns("Name", "Type", "Owner", "State", "Properties", *TIMES, "Database", "Schema")
+    details = columns("PrimaryKey=primary_key", "Description", "FQN=fqn")
+    relation = columns(
+        *("database_name=database", "schema_name=schema", "name", "fqn", "relation_type=type", "type"),
+        *("primary_key", "description", "state", *OWNED),
+    )
+
+    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
+        yield from super().forms()
+        if self.name == "relation":
+            yield "truncate", Form(f"TRUNCATE {_FLOWS} <names:names>", Truncate)
+            yield "alter", Form(f"ALTER kind:{_FLOWS} <names:names> SET ! <options:settings>", Alter)
+            load = "COPY <names:names> [ <columns:columns> ] FROM <file:attached> ! [ <form:parentheses> ]"
+            yield "copy", Form(load, Load)
+
+    def drop(self, asked: Drop, execution: Execution) -> Result | None:
+        session = execution.session
+        relation, kind = find_relation(asked.names, session)
+        what = "view" if self.name == "materialized_view" else self.name
+        if what not in {"relation", stream_kind(execution.organization, relation) or kind}:
+            raise missing(self.name, asked.name)
+        what = "VIEW" if kind == "view" else "TABLE"
+        session.connection.run(f"DROP {what} {qualified(*relation)}", RunOptions(), Discard())
+        if kind == "stream":
+            execution.organization.check_streams()
+        return None
+
+    def facts(self, scope: Scope) -> list[Facts]:
+        return relations(scope)
+
+    def listed(self, place: Place, execution: Execution) -> Listed:
+        scope, database = execution.scope, listed_database(place, execution)
+        schema = "" if place.kind == "database" else place.names[-1] if place.kind == "schema" else scope.schema
+        if place.kind == "schema" and schema.lower() not in {
+            str(item["name"]).lower() for item in schemas(scope, database)
+        }:
+            raise missing("schema", schema)
+        if self.listed_type and not place.kind:
+            database = schema = ""
+        return self.listing, self.details, relations(scope, database, schema, kind=self.listed_type)
+
+    def describe(self, asked: Describe, execution: Execution) -> Outcome:
+        return describe_relation(asked, execution, only_columns=asked.columns)
+
+
+class Table(Relations):
+    name, plural = "table", "tables"
+    verbs = ("describe",)
+    shown = False
+    syntax: Syntax = ()
+    relation = ()
+    left_to_servers = frozenset({"create"})
+
+    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
+        yield from super().forms()
+        if self.name == "table":
+            # DuckDB has CREATE TABLE too: only WITH makes it a statement of the dialect.
+            options = "WITH ! <options:options> [ AS <select:rest> ]"
+            text = f"{CREATE} kind:TABLE {IF_NOT_EXISTS} <names:names> [ <columns:parentheses> ] {options}"
+            yield "create", Form(text, CreateAs)
+
+    def describe(self, asked: Describe, execution: Execution) -> Outcome:
+        return describe_relation(asked, execution, only_columns=True)
+
+
+class View(Table):
+    name, plural = "view", ""
+
+
+class MaterializedView(Relations):
+    name, plural = "materialized_view", "materialized_views"
+    syntax: Syntax = ()
+    left_to_servers = frozenset({"create", "drop", "show"})
+    listed_type = "materialized view"
+    relation = ()
+
+    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
+        yield from super().forms()
+        text = f"{CREATE} kind:MATERIALIZED_VIEW ! {IF_NOT_EXISTS} <names:names> {OPTIONS} AS <select:rest>"
+        yield "create", Form(text, CreateAs)
+
+
+def relations(scope: Scope, database: str = "", schema: str = "", *, kind: str = "", name: str = "") -> list[Facts]:
+    """The relations of a database and schema, or of all; optionally only of this `kind` or with this `name`."""
+    noted = scope.noted()
+    streams = {tuple(json.loads(item.name)): item for item in scope.kept("stream")}
+    rows: list[Facts] = []
+    for named, within, listed, place, key, comment in scope.catalog(
+        "relations", database, schema=schema, name=name, streams=set(streams)
+    ):
+        stream = streams.get((place, within, named))
+        detail = stream.detail if stream else {}
+        type_ = str(detail.get("kind", listed))
+        if kind and type_ != kind:
+            continue
+        rows.append(
+            (scope.owned(stream) if stream else noted(place, within, named))
+            | {
+                **{"name": named, "type": type_, "state": "created", "database": place, "schema": within},
+                "fqn": qualified(place, within, named),
+                "primary_key": key or ", ".join(detail.get("primary_key", ())),
+                "description": detail.get("description") or comment,
+                "properties": json.dumps(shown_options(detail.get("options", {}))),
+            }
+        )
+    return rows
+
+
+def describe_relation(asked: Describe, execution: Execution, *, only_columns: bool) -> Outcome:
+    """The columns of a relation, or its properties. Raises Failure."""
+    session = execution.session
+    relation = session.connection.resolve(asked.names)
+    streams = {tuple(part.lower() for part in known) for known in session.organization.streams.known}
+    wrong = asked.kind == "stream" and tuple(part.lower() for part in relation) not in streams
+    if wrong or not session.exists(relation):
+        raise _missing(session, "stream" if asked.kind == "stream" else "relation", relation)
+    if only_columns:
+        return column_rows(session.connection.columns(relation, execution.options), execution.sink)
+    facts = relations(execution.scope, relation[0], relation[1], name=relation[2])
+    return RELATIONS.described(relation[2], facts, execution)
+
+
+def column_rows(described: Sequence[ColumnInfo], sink: Sink) -> Outcome:
+    """A row for each column: name, type and nullability."""
+    sink.keep(
+        [json.dumps([item.name, item.type, str(item.nullable).lower()], ensure_ascii=False) for item in described]
+    )
+    header = (("name", "VARCHAR"), ("type", "VARCHAR"), ("nullable", "BOOLEAN"))
+    return Outcome([ColumnInfo(name, kind, False) for name, kind in header])
+
+
+def find_relation(names: Names, session: Session) -> tuple[Relation, str]:
+    """An existing relation, and whether it is a table, a view or a stream. Raises Failure."""
+    relation = session.connection.resolve(names)
+    if relation[0].lower() in {name.lower() for name in session.organization.store_names}:
+        message = f"{relation[0]!r} is a store; use UPDATE ENTITY or DROP ENTITY to change its entities"
+        raise Failure(sqlstate.UNSUPPORTED, message)
+    streams = session.organization.streams.known
+    listed = session.catalog(CatalogQuery("relations", relation[0], relation[1], streams=streams))
+    kinds = {row[0]: row[2] for row in listed}
+    # Names are case-insensitive in the engine.
+    named = next((name for name in kinds if name.lower() == relation[2].lower()), "")
+    if not named:
+        raise _missing(session, "relation", relation)
+    exact = (*relation[:2], relation[2] if relation[2] in kinds else named)
+    return exact, kinds[exact[2]]
+
+
+def stream_kind(organization: Organization, relation: Relation) -> str:
+    """ "stream" or "changelog", "" for neither."""
+    if relation not in organization.streams.known:
+        return ""
+    found = organization.catalog.find(organization.id, "stream", json.dumps(relation))
+    return str(found.detail.get("kind", "stream")) if found is not None else "stream"
+
+
+def _missing(session: Session, kind: str, relation: Relation) -> Failure:
+    """The Failure for a missing relation: the database, its schema, or the relation does not exist."""
+    database, schema, name = relation
+    listed = session.catalog(CatalogQuery("schemas"))
+    there = [row[0].lower() for row in listed if row[1].lower() == database.lower()]
+    if not there:
+        return missing("database", database)
+    return missing(kind, name) if schema.lower() in there else missing("schema", schema)
+
+
+RELATIONS = Relations()

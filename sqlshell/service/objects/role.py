@@ -1,0 +1,89 @@
+"""Roles, API tokens that have them, and users, of which there are none."""
+
+from __future__ import annotations
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.catalog import NAMES_OF_ROLES, ROLES, least_role, missing
+from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.failure import Failure
+from sqlshell.service.objects.kind import Create, Drop, Execution, Kind, Result
+from sqlshell.service.objects.result_rows import BOOLEAN, Facts, columns
+from sqlshell.service.objects.scope import Scope
+from sqlshell.service.rights import Rights
+
+_RIGHTS = {Rights.OBJECTS: "all", Rights.DATA: "read and change data", Rights.READ: "read data"}
+
+
+class Role(Kind):
+    name, plural = "role", "roles"
+    verbs = ("create", "use", "drop", "describe")
+    left_to_servers = frozenset({"create", "drop", "show"})
+    listing = columns("Name", "Rights", "Granted", granted=BOOLEAN)
+
+    def create(self, asked: Create, execution: Execution) -> Result | None:
+        raise _predefined("create")
+
+    def drop(self, asked: Drop, execution: Execution) -> Result | None:
+        raise _predefined("drop")
+
+    def facts(self, scope: Scope) -> list[Facts]:
+        granted = scope.session.caller.has_role if scope.session else lambda name: False
+        return [
+            {"name": name, "rights": _RIGHTS[right], "granted": granted(name)} for name, right in NAMES_OF_ROLES.items()
+        ]
+
+
+class ApiToken(Kind):
+    name, plural = "api_token", "api_tokens"
+    verbs = ("create", "drop", "describe")
+    is_services = True
+    listing = columns("Name", "Roles")
+
+    def number(self, execution: Execution) -> int:
+        return len(execution.organization.catalog.tokens(execution.organization.id))
+
+    def create(self, asked: Create, execution: Execution) -> Outcome:
+        if unknown := asked.options.keys() - {"role", "roles"}:
+            raise Failure(
+                sqlstate.SYNTAX, f"unknown option {min(unknown)!r} of an API token; expected 'role' or 'roles'"
+            )
+        given = asked.options.get("roles", asked.options.get("role", least_role()))
+        roles = [item.strip() for item in given.split(",")]
+        greatest = max(NAMES_OF_ROLES[role] for role in execution.session.caller.roles)
+        for role in roles:
+            if role in NAMES_OF_ROLES and NAMES_OF_ROLES[role] > greatest:
+                message = f"cannot create a token with role {role!r}: it has more privileges than your token"
+                raise Failure(sqlstate.PRIVILEGE, message)
+        token = execution.organization.catalog.new_token(execution.organization.id, roles, asked.name)
+        shown = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
+        return Outcome(shown, message="the token is shown only once", secret=token, secret_name=asked.name)
+
+    def drop(self, asked: Drop, execution: Execution) -> Result | None:
+        if not execution.organization.catalog.drop_token(execution.organization.id, asked.name):
+            raise missing(self.name, asked.name)
+        return None
+
+    def facts(self, scope: Scope) -> list[Facts]:
+        organization = scope.organization
+        return [{"name": name, "roles": held} for name, held in organization.catalog.tokens(organization.id)]
+
+
+class User(Kind):
+    """Clients list users and invitations; the service has API tokens instead."""
+
+    name, plural = "user", "users"
+    left_to_servers = frozenset({"show"})
+    listing = columns("Name", "Email")
+
+    def facts(self, scope: Scope) -> list[Facts]:
+        return []
+
+
+class Invitation(User):
+    name, plural = "invitation", "invitations"
+    left_to_servers = frozenset()
+
+
+def _predefined(verb: str) -> Failure:
+    return Failure(sqlstate.UNSUPPORTED, f"cannot {verb} a role: the roles {', '.join(ROLES)} are predefined")
