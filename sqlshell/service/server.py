@@ -32,8 +32,8 @@ from sqlshell.service.catalog import Catalog
 from sqlshell.service.engines.engine import Engine
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.app import make_app
+from sqlshell.service.http.auth import loopback
 from sqlshell.service.http.connections import Connections, NoteResponses, fitting_connections, raise_descriptor_limit
-from sqlshell.service.http.guard import loopback
 from sqlshell.service.http.protocol import LimitedProtocol
 from sqlshell.service.options import Options
 from sqlshell.service.setup import (

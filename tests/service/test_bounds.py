@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import Iterator, Sequence
@@ -342,9 +343,7 @@ def test_partitions_that_begin_near_each_other_are_read_together(monkeypatch: py
     assert partitions.stretch(replace(layout, ends=[]), 4) == (4, 5)
 
 
-@pytest.mark.slow("large results")
-def test_the_next_stretch_is_rendered_ahead_for_a_reader_in_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once the stretch before it was read too; a failure ahead of the reader is tried again."""
+def test_a_stretch_is_rendered_once_and_again_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions, "STRETCH_BYTES", 20)
     layout = Layout(partition_rows=5, form="engine")
     for end in range(10, 81, 10):
@@ -354,7 +353,7 @@ def test_the_next_stretch_is_rendered_ahead_for_a_reader_in_order(monkeypatch: p
     class Readers:
         async def reader(self, work: Any, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
             read.append(start // 5)
-            if read == [0, 1, 2, 4]:
+            if read == [4]:
                 raise OSError
             return [b"%d" % (start + number) for number in range(len(counts))]
 
@@ -368,20 +367,14 @@ def test_the_next_stretch_is_rendered_ahead_for_a_reader_in_order(monkeypatch: p
         pages = partitions.Partitions(organizations, Budget(100))
         found = []
         for number in numbers:
-            found.append(await pages.partition(record, number, "UTC"))
-            # What runs ahead ends.
-            for _ in range(50):
-                await asyncio.sleep(0.001)
+            with contextlib.suppress(OSError):
+                found.append(await pages.partition(record, number, "UTC"))
         return found
 
-    assert asyncio.run(run(0)) == [b"0"]
-    assert read == [0]
-    assert asyncio.run(run(0, 1, 2)) == [b"0", b"5", b"10"]
-    assert read == [0, 1, 2, 4]
-    assert asyncio.run(run(5, 6, 1)) == [b"21", b"30", b"5"]
-    assert read == [4, 6, 1]
-    assert asyncio.run(run(0, 1, 3, 4, 7)) == [b"0", b"5", b"11", b"20", b"31"]
-    assert read == [0, 1, 2, 4, 4, 6]
+    assert asyncio.run(run(0, 1, 3, 2)) == [b"0", b"5", b"11", b"10"]
+    assert read == [0, 1, 2]
+    assert asyncio.run(run(5, 5, 4)) == [b"21", b"20"]
+    assert read == [4, 4]
 
 
 CONNECTION = duckdb.connect()

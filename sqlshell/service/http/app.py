@@ -18,20 +18,18 @@ from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route, WebSocketRoute
-from starlette.types import ASGIApp
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
 from sqlshell.interface.models import PARQUET, StatementRequest, Version
 from sqlshell.service.failure import Failure
-from sqlshell.service.http.auth import BY_PLANE, LEGACY, BearerAuth, caller_of
+from sqlshell.service.http.auth import BY_PLANE, LEGACY, BearerAuth, Guard, caller_of
 from sqlshell.service.http.bodies import Bodies
 from sqlshell.service.http.budget import Budget
 from sqlshell.service.http.checks import NOT_ZONES, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
-from sqlshell.service.http.engine_announcement import EngineAnnouncement
 from sqlshell.service.http.errors import JSON, NOT_RUN, UNAVAILABLE, BadRequest, message
 from sqlshell.service.http.files import chunks, conditional_response, prefers
-from sqlshell.service.http.guard import Guard
 from sqlshell.service.http.partitions import Partitions
 from sqlshell.service.http.responses import Responses, combined_response, json_response, without_bytes
 from sqlshell.service.objects import source
@@ -306,6 +304,26 @@ def _preferred(request: Request) -> list[int]:
     """The seconds that a client wants to wait: one value for each wish in the headers Prefer."""
     wishes = (PREFERRED.fullmatch(wish) for line in request.headers.getlist("prefer") for wish in line.split(","))
     return [int(wish[1]) for wish in wishes if wish]
+
+
+class EngineAnnouncement:
+    """Adds `engine=NAME` to the extensions that a response announces: clients translate SQL only for DuckDB."""
+
+    def __init__(self, app: ASGIApp, engine: str) -> None:
+        self._app = app
+        self._name = engine.encode()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def announce(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = [
+                    (name, value + b", engine=" + self._name if name.lower() == b"sqlshell-extensions" else value)
+                    for name, value in message["headers"]
+                ]
+                message = {**message, "headers": headers}
+            await send(message)
+
+        await self._app(scope, receive, announce)
 
 
 async def _bad_request(request: Request, error: Exception) -> Response:
