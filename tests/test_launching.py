@@ -291,9 +291,9 @@ def test_endpoints_that_send_nothing(config: Config) -> None:
     assert unopened_endpoint(remote).target.name == NAME
     silent = unopened_endpoint(local)
     assert silent.target is EMBEDDED_TARGET
-    assert silent.dial is not None
+    assert silent.open_app is not None
     with pytest.raises(UsageError, match="nothing is sent with --dry-run"):
-        silent.dial()
+        silent.open_app()
     with pytest.raises(UsageError, match="--offline requires a remote service"):
         open_endpoint(found("", config, {"offline": True})[0])
     assert "secret" not in repr(open_endpoint(remote))

@@ -230,7 +230,7 @@ class Connector(Struct):
         self.closing.callback(shutil.rmtree, folder, ignore_errors=True)
         embedded = start_embedded(folder / "local.duckdb", installs=not present.policy.read_only)
         self.closing.callback(embedded.close)
-        endpoint = Endpoint(EMBEDDED_TARGET, self.settings, embedded.token, dial=embedded.dial)
+        endpoint = Endpoint(EMBEDDED_TARGET, self.settings, embedded.token, open_app=embedded.app)
         connection = Connection(
             label="local results",
             context=SessionContext(timezone=present.context.timezone, session_id=new_session_id()),

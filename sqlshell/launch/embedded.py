@@ -1,25 +1,22 @@
-"""The local service inside this process, in its own thread and event loop, connected by socket pairs.
+"""The local service inside this process, in its own thread and event loop.
 
-It is a complete HTTP server on one end of each pair, so bodies stream and connections can be upgraded as over TCP. It
-listens on no address: no other process can connect to it.
+There is no server: the client calls the application that `sqlshell serve` serves. It has no address, so that no other
+process can connect to it.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import secrets
-import socket
 import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
+from sqlshell.client.http.in_process import LocalApp
 from sqlshell.runtime.event_loops import end_threads, thread_loop
-from sqlshell.runtime.lean_uvicorn import Config, HttpToolsProtocol, ServerState
 from sqlshell.service.bounds import EMBEDDED_BOUNDS
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Engine
@@ -45,9 +42,7 @@ class EmbeddedService:
         self.token = secrets.token_urlsafe(32)
         self._open_engine = open_engine
         self._options = options
-        self._opening: Future[StatementService] = Future()
-        self._state = ServerState()
-        self._closing = False
+        self._opening: Future[tuple[StatementService, LocalApp]] = Future()
         self._loop = thread_loop()
         self._thread = threading.Thread(target=self._run, name="service", daemon=True)
         self._thread.start()
@@ -56,64 +51,25 @@ class EmbeddedService:
         """Wait until the database is open. Raises UsageError and ServiceError as DuckdbEngine does."""
         self._opening.result()
 
-    def dial(self) -> socket.socket:
-        """The client end of a new connection to the service. Raises what wait() raises."""
-        self.wait()
-        ours, theirs = socket.socketpair()
-        theirs.setblocking(False)
-        asyncio.run_coroutine_threadsafe(self._accept(theirs), self._loop)
-        return ours
+    def app(self) -> LocalApp:
+        """The application, once the database is open. Raises what wait() raises."""
+        return self._opening.result()[1]
 
     def close(self) -> None:
         """Interrupt running statements, close the database, end the thread. A second call does nothing."""
         if self._opening.exception() is None and self._thread.is_alive():
-            asyncio.run_coroutine_threadsafe(self._finish(self._opening.result()), self._loop)
+            asyncio.run_coroutine_threadsafe(self._finish(*self._opening.result()), self._loop)
         self._thread.join(CLOSING_SECONDS)
 
-    async def _accept(self, theirs: socket.socket) -> None:
-        def protocol() -> HttpToolsProtocol:
-            return HttpToolsProtocol(self._config, self._state, {})
+    def _report(self, error: Exception) -> None:
+        """Report an error of the application, unless the process ends."""
+        if not (isinstance(error, RuntimeError) and _process_ends()):
+            logging.getLogger("sqlshell.service").error("a request failed", exc_info=error)
 
-        await self._loop.connect_accepted_socket(protocol, theirs)
-
-    def _configure(self, statements: StatementService) -> None:
-        self._config = Config(
-            self._quiet(make_app(statements, self.token, self._options)),
-            http=HttpToolsProtocol,
-            ws="none",
-            lifespan="off",
-            log_config=None,
-            access_log=False,
-            proxy_headers=False,
-            server_header=False,
-            timeout_keep_alive=3600,
-        )
-        self._config.load()
-        self._config.ws_protocol_class = _websocket  # type: ignore[assignment]
-
-    def _quiet(self, app: ASGIApp) -> ASGIApp:
-        """The app; uvicorn would report a response that ends with the service, or the process, as an exception."""
-
-        async def answer(scope: Scope, receive: Receive, send: Send) -> None:
-            try:
-                await app(scope, receive, send)
-            except asyncio.CancelledError:
-                if not self._closing:
-                    raise
-            except RuntimeError:
-                if not self._closing and not _process_ends():
-                    raise
-
-        return answer
-
-    async def _finish(self, statements: StatementService) -> None:
-        self._closing = True
+    async def _finish(self, statements: StatementService, app: LocalApp) -> None:
+        app.ending = True
         try:
             await statements.close()
-            for connection in list(self._state.connections):
-                connection.shutdown()
-                connection.transport.abort()
-            await asyncio.sleep(0)
             # Responses that are not read, and the rows that are being rendered for them.
             left = asyncio.all_tasks() - {asyncio.current_task()}
             for task in left:
@@ -128,22 +84,16 @@ class EmbeddedService:
             try:
                 try:
                     statements = make_statements(storage, self._options, engine=self._open_engine(), embedded=True)
-                    self._configure(statements)
+                    app = LocalApp(make_app(statements, self.token, self._options), self._loop, self._report)
                 except BaseException as error:
                     self._opening.set_exception(error)
                     return
-                self._opening.set_result(statements)
+                self._opening.set_result((statements, app))
                 self._loop.run_forever()
             finally:
                 end_threads(self._loop)
                 self._loop.close()
-
-
-def _websocket(**given: Any) -> asyncio.Protocol:
-    """uvicorn's websocket protocol, imported when the first connection is upgraded."""
-    from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-
-    return WebSocketsSansIOProtocol(**given)
+            app.end()
 
 
 def _process_ends() -> bool:
@@ -167,7 +117,7 @@ def start_embedded(
     """Start the service on a database file (None: in memory), with a view for each of `views` (name -> data file).
 
     With `read_only` the file is opened read-only. With `read_only` or without `installs`, no extension is installed.
-    wait() and dial() raise the errors of opening the database.
+    wait() and app() raise the errors of opening the database.
     """
 
     def open_engine() -> Engine:
@@ -179,7 +129,7 @@ def start_embedded(
 def start_on_server(engine: str, url: str, password: str = "", *, read_only: bool = False) -> EmbeddedService:
     """Start the service on an external server; `read_only` is as in open_server().
 
-    wait() and dial() raise UsageError for a URL that cannot be used and for a package that is not installed,
+    wait() and app() raise UsageError for a URL that cannot be used and for a package that is not installed,
     PasswordMissing, and ServiceError if the server does not respond.
     """
 

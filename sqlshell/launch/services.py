@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from typing import NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 from msgspec import Struct
 
-from sqlshell.client.http.network import Dial
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.http.transport import NewToken, Transport
@@ -26,6 +25,9 @@ from sqlshell.launch.destination import Destination, LocalService, RemoteService
 from sqlshell.runtime.paths import use_database, use_source
 from sqlshell.sql.analysis.policy import Policy, check_patterns
 
+if TYPE_CHECKING:
+    from sqlshell.client.http.in_process import OpenApp
+
 EMBEDDED_TARGET = Target("http", "sqlshell.localhost", 80, known_as="the embedded service")
 
 Ask = Callable[[str], str]
@@ -37,13 +39,13 @@ def _nothing(*_: str) -> None:
 
 
 class Endpoint(Struct, frozen=True):
-    """A running service: its address, its token, and how to dial it if not by TCP."""
+    """A running service: its address, its token, and its application if it runs in this process."""
 
     target: Target
     settings: Settings
     token: str = ""
     token_command: str = ""
-    dial: Dial | None = None
+    open_app: OpenApp | None = None
     ready: Callable[[], None] = _nothing
     """Wait until the service responds. Raises ShellError if it cannot be started."""
     release: Callable[[], None] = _nothing
@@ -80,7 +82,7 @@ class Endpoint(Struct, frozen=True):
         transport = Transport(
             self.target,
             self.token,
-            dial=self.dial,
+            open_app=self.open_app,
             network=network,
             trace=trace,
             renew=renew if self.token_command else None,
@@ -90,13 +92,13 @@ class Endpoint(Struct, frozen=True):
         )
         transport.prefer(ENGINE_TYPES)
         return Service(
-            transport, self._client(transport, ResultFactory(transport, self.dial, limits, for_people), note)
+            transport, self._client(transport, ResultFactory(transport, self.open_app, limits, for_people), note)
         )
 
     def _client(self, transport: Transport, results: ResultFactory, note: Callable[[str], None]) -> Client:
         waits = self.settings["wait"] or None
         # The embedded service has the current interface, whatever `--api` says.
-        api = self.settings["api"] if self.dial is None else "v2"
+        api = self.settings["api"] if self.open_app is None else "v2"
         statements = StatementsClient(transport, results, waits)
         if api == "v2":
             return statements
@@ -167,14 +169,14 @@ def _embedded(service: LocalService, settings: Settings, password: str, *, read_
         embedded.close()
         unprotect()
 
-    return Endpoint(EMBEDDED_TARGET, settings, embedded.token, "", embedded.dial, embedded.wait, release)
+    return Endpoint(EMBEDDED_TARGET, settings, embedded.token, "", embedded.app, embedded.wait, release)
 
 
 def unopened_endpoint(destination: Destination) -> Endpoint:
     """Return an endpoint that sends nothing: it opens no file, starts no service and asks for no token."""
     service = destination.service
     target = service.target if isinstance(service, RemoteService) else EMBEDDED_TARGET
-    return Endpoint(target, destination.settings, dial=_refuse)
+    return Endpoint(target, destination.settings, open_app=_refuse)
 
 
 def _refuse() -> NoReturn:

@@ -338,29 +338,13 @@ def test_a_redirect_of_a_data_plane_is_not_followed() -> None:
         read(api.url)
 
 
-def test_the_address_is_looked_at_when_it_is_connected_to() -> None:
-    with scripted((200, {"data": [["0"]]})) as plane, scripted((200, kept_at(plane.url))) as api:
-        # The service is known by a name that is not this machine's, and reached on this machine all the same.
-        port = int(api.url.rpartition(":")[2])
-        elsewhere = Target("http", "sql.invalid", port)
+def test_the_address_of_a_proxy_is_not_that_of_the_service(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("no_proxy", "NO_PROXY", "HTTP_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with scripted((200, {"data": [["0"]]})) as plane, scripted((200, kept_at(plane.url))) as proxy:
+        # The service is elsewhere, and the proxy on this machine: its address allows no data plane on this machine.
+        monkeypatch.setenv("http_proxy", proxy.url)
         with pytest.raises(ServiceError, match="private address"):
-            _read_elsewhere(elsewhere, api.url)
+            read("http://sql.invalid/v2")
+    assert [path for _, path, *_ in proxy.asked] == ["http://sql.invalid/v2/statements"]
     assert not plane.asked
-
-
-def _read_elsewhere(target: Target, url: str) -> None:
-    import socket
-
-    async def work() -> None:
-        port = int(url.rpartition(":")[2])
-        transport = Transport(
-            target, "tok", dial=lambda: socket.create_connection(("127.0.0.1", port)), network=NetworkOptions(retries=0)
-        )
-        statements = StatementsClient(transport, ResultFactory(transport))
-        try:
-            async for _ in statements.run(Submission("select 1"), SessionContext()):
-                pass
-        finally:
-            await statements.aclose()
-
-    asyncio.run(work())

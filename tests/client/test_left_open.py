@@ -16,6 +16,7 @@ from sqlshell.client.http.transport import Transport
 from sqlshell.client.results import factory, frames, result_file
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.results.result_table import ResultTable
+from sqlshell.client.results.stream import ClosedWhileSending
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Submission
@@ -25,7 +26,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionFailed, ProtocolError
 from sqlshell.result import Result, StoredColumn
 from tests.client.filed import Source
-from tests.client.streams import METADATA, plane, rows, stays
+from tests.client.streams import METADATA, plane, rows, sends, stays
 from tests.client.test_dataplane import kept_at
 from tests.client.test_hostile_service import answering, whole
 from tests.client.test_statements import done, scripted
@@ -171,6 +172,20 @@ def test_a_stream_whose_service_is_gone_is_noticed_by_the_system() -> None:
 
     with plane(stays(METADATA)) as there:
         assert asyncio.run(work(there.url)) == 60_000
+
+
+def test_a_stream_that_closed_takes_no_frame() -> None:
+    async def work(url: str) -> None:
+        target = parse(url.replace("ws:", "http:").removesuffix("/streams/1"))
+        async with frames.open_stream(url, target, NetworkOptions()) as connection:
+            await connection.send_first("{}")
+            while not connection.ended:
+                await connection.frames(None)
+            with pytest.raises(ClosedWhileSending):
+                await connection.send_first("{}")
+
+    with plane(sends(METADATA)) as there:
+        asyncio.run(work(there.url))
 
 
 def test_a_stream_by_a_proxy_does_not_show_its_password(monkeypatch: pytest.MonkeyPatch) -> None:

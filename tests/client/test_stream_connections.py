@@ -11,14 +11,13 @@ from typing import Any
 
 import pytest
 from websockets.client import ClientProtocol
-from websockets.exceptions import ConnectionClosedError
 from websockets.frames import Frame, Opcode
 from websockets.uri import parse_uri
 
 from sqlshell.client.http import retries
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.results import frames, stream
-from sqlshell.client.results.stream import Stream
+from sqlshell.client.results.stream import ClosedWhileSending, Stream
 from sqlshell.client.statements.client import StreamLimits
 from sqlshell.client.target import parse
 from sqlshell.errors import (
@@ -56,7 +55,7 @@ class Connection:
     def ended(self) -> bool:
         return not self._groups
 
-    async def send(self, text: str) -> None:
+    async def send_first(self, text: str) -> None:
         self.sent.append(text)
         if self._refuses is not None:
             raise self._refuses
@@ -241,7 +240,7 @@ def test_a_stream_that_closes_instead_of_sending_columns(code: int, kind: type[S
     ],
 )
 def test_a_stream_that_closes_while_the_token_is_sent(code: int, kind: type[ShellError], words: str) -> None:
-    read = Read(Connection([COLUMNS], code=code, refuses=ConnectionClosedError(None, None)))
+    read = Read(Connection([COLUMNS], code=code, refuses=ClosedWhileSending("closed")))
     assert type(read.error) is kind
     assert words in read.error.message
 
@@ -252,7 +251,7 @@ def test_a_bug_is_not_reported_as_a_lost_connection() -> None:
 
 
 def test_a_stream_that_closes_while_the_token_is_sent_again_is_left() -> None:
-    closes = Connection([COLUMNS], code=1011, refuses=ConnectionClosedError(None, None))
+    closes = Connection([COLUMNS], code=1011, refuses=ClosedWhileSending("closed"))
     read = Read(Connection([COLUMNS], [row(1)], code=1006), closes, limits=StreamLimits(reconnect=True))
     assert (read.rows, read.closed) == (["1"], [True, True])
     assert isinstance(read.error, ConnectionBroken)

@@ -887,6 +887,7 @@ def test_a_connection_whose_response_was_not_read_to_its_end_is_closed() -> None
     async def work(transport: Transport) -> None:
         async with transport.stream("/", {}) as (response, _):
             await anext(response.aiter_raw())
+        assert transport._pool is not None
         assert transport._pool._pool.connections == []
         with pytest.raises(TooLarge, match="larger than"):
             await transport.request("GET", "/")

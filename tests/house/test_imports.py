@@ -45,19 +45,10 @@ def test_the_remote_path_imports_no_engine_and_no_prompt() -> None:
 def test_batch_mode_on_the_local_service_imports_no_prompt() -> None:
     modules = loaded(["-q", "-c", "select 1", "--format", "csv"])
     assert "duckdb" in modules
-    assert not {"prompt_toolkit", "pygments", "tabulate", "websockets", "multiprocessing", "uvicorn.main"} & modules
+    assert not {"prompt_toolkit", "pygments", "tabulate", "multiprocessing"} & modules
+    # The client calls the service without a server.
+    assert not {"httpcore", "httptools", "uvicorn", "websockets"} & modules
     assert not {"sqlshell.service.engines.process.process", "sqlshell.service.engines.process.remote"} & modules
-
-
-def test_a_program_with_an_embedded_service_has_all_of_uvicorn() -> None:
-    program = """
-import sqlshell.launch.embedded, sys, uvicorn
-assert "uvicorn.main" not in sys.modules
-import uvicorn.main as module
-print(uvicorn.run is module.run, uvicorn.Server is module.Server, uvicorn.main is module.main, hasattr(uvicorn, "x"))
-"""
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.split() == ["True", "True", "True", "False"]
 
 
 def test_the_service_imports_no_engine_and_no_websockets() -> None:

@@ -18,7 +18,7 @@ from sqlshell.client.results import frames
 OURS = (Pool, frames.StreamConnection, frames._NoRedirects)
 """Our subclasses of other packages' classes that use more of them than they document."""
 
-NEW = {"drop_stale", "frames", "ended", "ending", "reason"}
+NEW = {"drop_stale", "send_first", "frames", "ended", "ending", "reason"}
 """Public methods that override none."""
 
 

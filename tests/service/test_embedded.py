@@ -1,9 +1,9 @@
-"""The service in the shell's process: reached through socket pairs, and closed at once whatever is running."""
+"""The service in the shell's process: called without a server, and closed at once whatever is running."""
 
 from __future__ import annotations
 
+import asyncio
 import json
-import socket
 import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +11,19 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import websockets.sync.client
-from websockets.exceptions import InvalidStatus
 
-from sqlshell.errors import UsageError
+from sqlshell.client.http.in_process import InProcess
+from sqlshell.client.http.lean_httpx import httpx
+from sqlshell.client.http.transport import Transport
+from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.results.local_frames import open_local_stream
+from sqlshell.client.statements.client import StreamLimits, Submission
+from sqlshell.client.statements.polling import StatementsClient
+from sqlshell.context import SessionContext
+from sqlshell.errors import ConnectionFailed, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.launch.embedded import EmbeddedService, start_embedded
+from sqlshell.launch.services import EMBEDDED_TARGET
 
 
 @pytest.fixture
@@ -27,16 +34,15 @@ def embedded() -> Iterator[EmbeddedService]:
 
 
 def ask(service: EmbeddedService, method: str, path: str, body: bytes = b"", token: str = "") -> tuple[int, bytes]:
-    """One request on a connection of its own, by hand."""
-    with service.dial() as connection:
-        head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {token or service.token}\r\n"
-        head += f"Content-Type: application/json\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
-        connection.sendall(head.encode() + body)
-        received = b""
-        while chunk := connection.recv(1 << 16):
-            received += chunk
-    first, _, rest = received.partition(b"\r\n\r\n")
-    return int(first.split()[1]), rest
+    """One request, in an event loop of its own."""
+
+    async def work() -> tuple[int, bytes]:
+        headers = {"Authorization": f"Bearer {token or service.token}", "Content-Type": "application/json"}
+        async with httpx.AsyncClient(transport=InProcess(service.app), timeout=60) as client:
+            answer = await client.request(method, f"http://x{path}", content=body, headers=headers)
+        return answer.status_code, answer.content
+
+    return asyncio.run(work())
 
 
 def run(service: EmbeddedService, sql: str, **parameters: object) -> dict[str, Any]:
@@ -52,12 +58,6 @@ def run(service: EmbeddedService, sql: str, **parameters: object) -> dict[str, A
 def test_it_answers_the_interface(embedded: EmbeddedService) -> None:
     assert run(embedded, "select 42")["data"] == [["42"]]
     assert ask(embedded, "GET", "/v2/version", token="wrong")[0] == 401
-
-
-def test_it_is_no_address(embedded: EmbeddedService) -> None:
-    with embedded.dial() as connection:
-        assert connection.family == socket.AF_UNIX
-        assert connection.getpeername() == ""
 
 
 def test_the_row_limit_counts_here(embedded: EmbeddedService) -> None:
@@ -146,11 +146,35 @@ def test_what_is_always_there_cannot_be_dropped(embedded: EmbeddedService, what:
     assert "cannot drop" in answer["message"]
 
 
-def test_websockets_reach_the_service(embedded: EmbeddedService) -> None:
-    headers = {"Authorization": f"Bearer {embedded.token}"}
-    with pytest.raises(InvalidStatus) as caught:
-        websockets.sync.client.connect("ws://x/nowhere", sock=embedded.dial(), additional_headers=headers)
-    assert caught.value.response.status_code == 403
+def test_a_stream_is_read_while_rows_arrive(embedded: EmbeddedService) -> None:
+    run(embedded, "create stream st (i int, s varchar)")
+    many = 30_000
+
+    async def work() -> list[str | None]:
+        transport = Transport(EMBEDDED_TARGET, embedded.token, open_app=embedded.app)
+        factory = ResultFactory(transport, embedded.app, lambda: StreamLimits(max_rows=many))
+        statements = StatementsClient(transport, factory)
+        found = list[str | None]()
+        async for result in statements.run(Submission("select * from st"), SessionContext()):
+            insert = f"insert into st select i, repeat('x', 200) from range({many}) t(i)"
+            await asyncio.to_thread(run, embedded, insert)
+            async for batch in result.batches:
+                found += [row[0] for row in batch.rows]
+            assert result.endless is not None
+            assert result.endless.end_reason == "max_rows"
+        await statements.aclose()
+        return found
+
+    assert asyncio.run(work()) == [str(number) for number in range(many)]
+
+
+def test_there_is_no_stream_elsewhere(embedded: EmbeddedService) -> None:
+    async def work() -> None:
+        with pytest.raises(ConnectionFailed, match="X did not open the stream"):
+            async with open_local_stream("ws://x/nowhere", embedded.app, "X"):
+                pass
+
+    asyncio.run(work())
 
 
 def test_closing_ends_what_runs(tmp_path: Path) -> None:
@@ -181,7 +205,7 @@ def test_what_is_no_database(tmp_path: Path) -> None:
     with pytest.raises(UsageError):
         service.wait()
     with pytest.raises(UsageError):
-        service.dial()
+        service.app()
     service.close()
     views = start_embedded(views={"x": tmp_path / "missing.csv"})
     with pytest.raises(UsageError):

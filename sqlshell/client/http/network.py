@@ -1,4 +1,4 @@
-"""Connections for httpcore on plain asyncio streams: TCP, a unix socket, or a socket given by the caller.
+"""Connections for httpcore on plain asyncio streams: TCP or a unix socket.
 
 httpcore's own asyncio backend uses anyio, which costs start-up time and about a third of each small request.
 """
@@ -14,7 +14,6 @@ from typing import Any
 
 import httpcore
 
-Dial = Callable[[], socket.socket]
 CheckAddress = Callable[[str], None]
 """Called with an address before a connection to it; raises if it is not allowed."""
 
@@ -130,13 +129,12 @@ async def open_socket(host: str, port: int, check_address: CheckAddress | None =
 
 
 class AsyncioBackend(httpcore.AsyncNetworkBackend):
-    """Connects with `dial` if it is given, otherwise to the unix socket `uds` if that is given, otherwise by TCP.
+    """Connects to the unix socket `uds` if it is given, otherwise by TCP.
 
     `check_address` is as in open_socket().
     """
 
-    def __init__(self, *, dial: Dial | None = None, uds: str = "", check_address: CheckAddress | None = None) -> None:
-        self._dial = dial
+    def __init__(self, *, uds: str = "", check_address: CheckAddress | None = None) -> None:
         self._uds = uds
         self._admit = check_address
         self.peers: set[str] = set()
@@ -152,8 +150,6 @@ class AsyncioBackend(httpcore.AsyncNetworkBackend):
     ) -> httpcore.AsyncNetworkStream:
         if self._uds:
             return await self.connect_unix_socket(self._uds, timeout)
-        if self._dial:
-            return AsyncioStream(*await asyncio.open_connection(sock=self._dial(), limit=_BUFFER))
         try:
             async with asyncio.timeout(timeout):
                 sock = await open_socket(host, port, self._admit)

@@ -1,4 +1,4 @@
-"""httpx over our network backend: direct, through a unix socket, a dialed socket or a proxy."""
+"""httpx over our network backend: direct, through a unix socket or a proxy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import httpcore
 
 from sqlshell.client.http.lean_httpx import httpx
-from sqlshell.client.http.network import AsyncioBackend, CheckAddress, Dial
+from sqlshell.client.http.network import AsyncioBackend, CheckAddress
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for, secrets_of
 from sqlshell.client.target import Target
@@ -36,14 +36,13 @@ class Pool(httpx.AsyncHTTPTransport):
         target: Target,
         network: NetworkOptions,
         *,
-        dial: Dial | None = None,
         check_address: CheckAddress | None = None,
     ) -> None:
         context: ssl.SSLContext | None = network.tls() if target.scheme == "https" else None
-        url = "" if dial is not None else proxy_for(target)
+        url = proxy_for(target)
         # The address of a proxy is not that of the service.
-        backend = AsyncioBackend(dial=dial, uds=target.uds, check_address=None if url else check_address)
-        self.peers = backend.peers
+        backend = AsyncioBackend(uds=target.uds, check_address=None if url else check_address)
+        self.peers: set[str] = set() if url else backend.peers
         self.secrets = secrets_of(url)
         """Parts of the proxy's URL that must not be shown."""
         proxy = None

@@ -6,16 +6,14 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
 from sqlshell.client.http.decompress import BodyReader, size_limit
 from sqlshell.client.http.failures import connection_failed, connection_lost
 from sqlshell.client.http.lean_httpx import httpx
-from sqlshell.client.http.network import CheckAddress, Dial
 from sqlshell.client.http.options import NetworkOptions
-from sqlshell.client.http.pool import Pool
 from sqlshell.client.http.retries import Retries
 from sqlshell.client.http.trace import Request, Trace
 from sqlshell.client.http.upload import Upload
@@ -29,6 +27,11 @@ from sqlshell.errors import (
 )
 from sqlshell.result import Body
 from sqlshell.version import __version__
+
+if TYPE_CHECKING:
+    from sqlshell.client.http.in_process import OpenApp
+    from sqlshell.client.http.network import CheckAddress
+    from sqlshell.client.http.pool import Pool
 
 ENGINE = "engine="
 """The extension that names an engine other than DuckDB."""
@@ -59,10 +62,10 @@ class Response(Struct, frozen=True):
 class Transport:
     """Requests to one target, with its token, on persistent connections.
 
-    `dial` returns a connected socket instead of TCP (the embedded service). Loopback and dialed targets never use a
-    proxy; redirects are never followed, so that the token stays with its origin. `renew` returns a token if there is
-    none yet, and another one after a 401; `refused` returns only another one, or "" if there is none. `say` reports
-    retries, `warn` unsafe settings. `from_service` says that the token came from a service, for this target.
+    `open_app` returns the service if it runs in this process. Neither it nor a loopback target is reached by a proxy;
+    redirects are never followed, so that the token stays with its origin. `renew` returns a token if there is none yet,
+    and another one after a 401; `refused` returns only another one, or "" if there is none. `say` reports retries,
+    `warn` unsafe settings. `from_service` says that the token came from a service, for this target.
     """
 
     def __init__(
@@ -70,7 +73,7 @@ class Transport:
         target: Target,
         token: str,
         *,
-        dial: Dial | None = None,
+        open_app: OpenApp | None = None,
         network: NetworkOptions | None = None,
         check_address: CheckAddress | None = None,
         trace: Trace | None = None,
@@ -92,10 +95,10 @@ class Transport:
         self._refused = refused or renew
         self._renewing = asyncio.Lock()
         self._renewals = 0
-        self._has_responded = self.in_process = dial is not None
+        self._has_responded = self.in_process = open_app is not None
         self.extensions: frozenset[str] = frozenset()
         """The extensions that the service announced (`Sqlshell-Extensions`)."""
-        local = target.loopback or dial is not None
+        local = target.loopback or self.in_process
         if token and target.scheme == "http" and not local:
             warn(f"sending the token unencrypted to {target.name}; use https")
         self._headers = {
@@ -105,9 +108,19 @@ class Transport:
             "Prefer": "wait=0",
             "Accept-Encoding": "identity" if local else "gzip",
         }
-        self._pool = Pool(target, self.network, dial=dial, check_address=check_address)
-        for secret in (target.token, *self._pool.secrets):
-            self._secrets.add(secret)
+        self._secrets.add(target.token)
+        self._pool: Pool | None = None
+        if open_app is not None:
+            from sqlshell.client.http.in_process import InProcess
+
+            connections: httpx.AsyncBaseTransport = InProcess(open_app)
+        else:
+            # httpcore is large, and the service in this process does not need it.
+            from sqlshell.client.http.pool import Pool
+
+            connections = self._pool = Pool(target, self.network, check_address=check_address)
+            for secret in self._pool.secrets:
+                self._secrets.add(secret)
         self._client: httpx.AsyncClient = httpx.AsyncClient(
             base_url=target.base,
             timeout=httpx.Timeout(
@@ -115,7 +128,7 @@ class Transport:
             ),
             follow_redirects=False,
             trust_env=False,
-            transport=self._pool,
+            transport=connections,
         )
 
     def prefer(self, what: str) -> None:
@@ -131,7 +144,7 @@ class Transport:
     @property
     def peers(self) -> set[str]:
         """The IP addresses of the service that connections were made to."""
-        return self._pool.peers
+        return self._pool.peers if self._pool is not None else set()
 
     async def request(
         self,
@@ -299,7 +312,8 @@ class Transport:
                         answer, received = await self._receive(response, rows, moved)
                     finally:
                         await response.aclose()
-                    await self._pool.drop_stale()
+                    if self._pool is not None:
+                        await self._pool.drop_stale()
         except ShellError as error:
             if traced is not None:
                 traced.record_failure(error.message)

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 
-from sqlshell.client.http.network import CheckAddress, Dial
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.partition_fetcher import PartitionFetcher, statement_path
 from sqlshell.client.results.partitions import PartitionReader
@@ -24,8 +23,10 @@ from sqlshell.result import Batch, Column, Partitions, Result
 from sqlshell.sql.engine_types import as_on_engine
 
 if TYPE_CHECKING:
+    from sqlshell.client.http.in_process import OpenApp
+    from sqlshell.client.http.network import CheckAddress
     from sqlshell.client.results.dataplane import DataPlane
-    from sqlshell.client.results.frames import StreamConnection
+    from sqlshell.client.results.stream import Frames
     from sqlshell.client.results.whole import WholeReader
 
 EXTENSION = "whole-result"
@@ -52,14 +53,14 @@ Query = Mapping[str, str | int]
 
 
 class ResultFactory(Struct):
-    """Creates results. `dial` connects to the embedded service, `limits` says when an unbounded result ends.
+    """Creates results. `open_app` returns the embedded service, `limits` says when an unbounded result ends.
     `for_people` names the types of columns as the engine does, if it is not DuckDB.
 
     aclose() closes the results that are still being read.
     """
 
     transport: Transport
-    dial: Dial | None = None
+    open_app: OpenApp | None = None
     limits: Callable[[], StreamLimits] | None = None
     for_people: bool = False
     ahead: int = READ_AHEAD
@@ -154,11 +155,11 @@ class ResultFactory(Struct):
             raise
 
     async def _open_transport(self, plane: DataPlane) -> Transport:
-        target, dial, check_address = self._way_to(plane)
+        target, open_app, check_address = self._way_to(plane)
         transport = Transport(
             target.at(plane.target),
             plane.token,
-            dial=dial,
+            open_app=open_app,
             network=self.transport.network,
             check_address=check_address,
             trace=self.transport.trace,
@@ -173,7 +174,6 @@ class ResultFactory(Struct):
     async def _from_stream(
         self, done: Done, request: DataplaneRequest, query: Query, again: Again, explain: Explain, observer: Observer
     ) -> Result:
-        from sqlshell.client.results.frames import open_stream
         from sqlshell.client.results.stream import Stream
 
         head, api, network = done.head, self.transport.target, self.transport.network
@@ -183,7 +183,7 @@ class ResultFactory(Struct):
         fresh = True
         secrets = self.transport.trace.secrets
 
-        async def open_() -> AbstractAsyncContextManager[StreamConnection]:
+        async def open_() -> AbstractAsyncContextManager[Frames]:
             nonlocal plane, fresh
             if not fresh:
                 renewed = await again()
@@ -192,13 +192,18 @@ class ResultFactory(Struct):
                     raise ProtocolError(f"{api.name} no longer has a stream for this statement")
                 plane = self._plane(renewed, given)
             fresh = False
-            target, dial, check_address = self._way_to(plane)
+            target, open_app, check_address = self._way_to(plane)
+            if open_app is not None:
+                from sqlshell.client.results.local_frames import open_local_stream
+
+                return open_local_stream(plane.websocket, open_app, target.name, session_id=session_id)
+            from sqlshell.client.results.frames import open_stream
+
             return open_stream(
                 plane.websocket,
                 target,
                 network,
                 session_id=session_id,
-                dial=dial,
                 check_address=check_address,
                 secrets=secrets,
             )
@@ -223,13 +228,13 @@ class ResultFactory(Struct):
         result.endless = stream
         return result
 
-    def _way_to(self, plane: DataPlane) -> tuple[Target, Dial | None, CheckAddress | None]:
+    def _way_to(self, plane: DataPlane) -> tuple[Target, OpenApp | None, CheckAddress | None]:
         """How to connect to a data plane: as to the service itself if both have the same origin."""
         from sqlshell.client.results.dataplane import address_check
 
         api = self.transport.target
-        if plane.same and (self.dial is not None or api.uds):
-            return api, self.dial, None
+        if plane.same and (self.open_app is not None or api.uds):
+            return api, self.open_app, None
         allowed = self.transport.network.private_data_plane
         return plane.target, None, address_check(plane, api, self.transport.peers, allowed=allowed)
 

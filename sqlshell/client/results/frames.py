@@ -14,10 +14,11 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.frames import Frame, Opcode
 
 from sqlshell.client.http.failures import connection_failed
-from sqlshell.client.http.network import CheckAddress, Dial, open_socket
+from sqlshell.client.http.network import CheckAddress, open_socket
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.proxies import proxy_for, secrets_of
 from sqlshell.client.http.retries import is_retried
+from sqlshell.client.results.stream import NO_CLOSE_CODE, ClosedWhileSending
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.target import Target
 from sqlshell.errors import Busy, ConnectionFailed, NotAuthenticated, ProtocolError, ServiceError
@@ -29,12 +30,6 @@ QUEUE_FRAMES = 20_000
 """Limits of the queue. When they are reached, the socket is not read, which slows the service down."""
 
 LOST_SECONDS = 60
-UNAUTHORIZED_CODES = frozenset({1008, 4401, 4403})
-NORMAL_CODES = frozenset({1000, 1001})
-NO_CLOSE_CODE = 1006
-
-ClosedWhileSending = websockets.ConnectionClosed
-"""What send() raises if the connection closes meanwhile."""
 
 
 class StreamConnection(ClientConnection):
@@ -72,6 +67,13 @@ class StreamConnection(ClientConnection):
         super().connection_lost(exc)
         self._ended = True
         self._wake.set()
+
+    async def send_first(self, frame: str) -> None:
+        """Send the first frame. Raises ClosedWhileSending."""
+        try:
+            await self.send(frame)
+        except websockets.ConnectionClosed as error:
+            raise ClosedWhileSending(str(error)) from error
 
     async def frames(self, timeout: float | None) -> list[bytes]:
         """All frames that have arrived, at least one; none at the end, or if none arrives within `timeout` seconds."""
@@ -129,7 +131,6 @@ async def open_stream(
     network: NetworkOptions,
     *,
     session_id: str = "",
-    dial: Dial | None = None,
     check_address: CheckAddress | None = None,
     secrets: Secrets | None = None,
 ) -> AsyncIterator[StreamConnection]:
@@ -139,9 +140,7 @@ async def open_stream(
     """
     given: dict[str, Any] = {}
     proxy = ""
-    if dial is not None:
-        given["sock"] = dial()
-    elif target.uds:
+    if target.uds:
         given |= {"unix": True, "path": target.uds}
     else:
         proxy = proxy_for(target)

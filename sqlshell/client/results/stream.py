@@ -13,14 +13,13 @@ import json
 import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any
+from typing import Any, Protocol
 
 import msgspec
 
 from sqlshell.client.http.decompress import UNCOUNTED_BYTES, count_values
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.retries import Retries
-from sqlshell.client.results.frames import NORMAL_CODES, UNAUTHORIZED_CODES, ClosedWhileSending, StreamConnection
 from sqlshell.client.statements.client import StreamLimits
 from sqlshell.client.statements.protocol import COLUMN_LIMIT
 from sqlshell.errors import (
@@ -38,7 +37,36 @@ from sqlshell.result import Batch, Column, Rows
 COLUMNS_SECONDS = 60.0
 """How long to wait for the columns, in seconds."""
 
+UNAUTHORIZED_CODES = frozenset({1008, 4401, 4403})
+NORMAL_CODES = frozenset({1000, 1001})
+NO_CLOSE_CODE = 1006
+
 _BATCH = 10_000
+
+
+class ClosedWhileSending(Exception):
+    """The connection was closed while the first frame was being sent."""
+
+
+class Frames(Protocol):
+    """The connection to a stream. `ended` says whether it is closed and all its frames have been taken."""
+
+    @property
+    def ended(self) -> bool: ...
+
+    @property
+    def close_code(self) -> int:
+        """The close code; NO_CLOSE_CODE if there is none."""
+
+    @property
+    def close_reason(self) -> str:
+        """The reason that the service gave when it closed the connection."""
+
+    async def send_first(self, frame: str) -> None:
+        """Send the first frame. Raises ClosedWhileSending."""
+
+    async def frames(self, timeout: float | None) -> list[bytes]:
+        """All frames that have arrived, at least one; none at the end, or if none arrives within `timeout` seconds."""
 
 
 class _Frame(msgspec.Struct, rename="camel"):
@@ -52,7 +80,7 @@ class _Frame(msgspec.Struct, rename="camel"):
 _FRAME = msgspec.json.Decoder(_Frame)
 
 
-Open = Callable[[], Awaitable[AbstractAsyncContextManager[StreamConnection]]]
+Open = Callable[[], Awaitable[AbstractAsyncContextManager[Frames]]]
 
 
 class Stream:
@@ -82,7 +110,7 @@ class Stream:
         self._say = say
         self._where = where
         self._stack = contextlib.AsyncExitStack()
-        self._connection: StreamConnection | None = None
+        self._connection: Frames | None = None
         self._unread_rows: Rows = []
         self._number = 0
         self._deadline: float | None = None
@@ -176,7 +204,7 @@ class Stream:
             self._raise_for_close(connection)
         return frames
 
-    def _raise_for_close(self, connection: StreamConnection) -> None:
+    def _raise_for_close(self, connection: Frames) -> None:
         code = connection.close_code
         reason = f": {connection.close_reason}" if connection.close_reason else ""
         if code in NORMAL_CODES:
@@ -184,8 +212,10 @@ class Stream:
         elif code in UNAUTHORIZED_CODES:
             raise NotAuthenticated(f"the data plane refused access ({code}){reason}", where=self._where)
         else:
-            what = "the connection to the stream was lost" if code == 1006 else "the stream was closed"
-            message = f"{what} after {format_count(self.rows, 'row')}" + ("" if code == 1006 else f" (code {code})")
+            what = "the connection to the stream was lost" if code == NO_CLOSE_CODE else "the stream was closed"
+            message = f"{what} after {format_count(self.rows, 'row')}" + (
+                "" if code == NO_CLOSE_CODE else f" (code {code})"
+            )
             raise ConnectionBroken(message + reason, where=self._where)
 
     def _add_rows(self, frames: list[bytes]) -> None:
@@ -221,7 +251,7 @@ class Stream:
         while True:
             try:
                 self._connection = await self._stack.enter_async_context(await self._open())
-                await self._connection.send(self._hello())
+                await self._connection.send_first(self._hello())
                 await self._receive_columns(self._connection)
                 return
             except ConnectionFailed as error:
@@ -251,7 +281,7 @@ class Stream:
             async with asyncio.timeout(left):
                 await self._stopped.wait()
 
-    async def _receive_columns(self, connection: StreamConnection) -> None:
+    async def _receive_columns(self, connection: Frames) -> None:
         until = time.monotonic() + COLUMNS_SECONDS
         while time.monotonic() < until:
             frames = await connection.frames(until - time.monotonic())
@@ -302,7 +332,7 @@ class Stream:
         return error
 
 
-def _is_permanent(connection: StreamConnection | None) -> bool:
+def _is_permanent(connection: Frames | None) -> bool:
     """Whether the same error would occur again: a protocol error, invalid text, a frame that is too large."""
     return connection is not None and connection.close_code in {1002, 1003, 1007, 1009}
 
