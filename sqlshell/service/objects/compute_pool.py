@@ -9,7 +9,7 @@ from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.kind import Create, DialectStatement, Drop, Execution, Kind, Result, Update, Work
+from sqlshell.service.objects.kind import Create, DialectStatement, Drop, Execution, Kind, Needs, Result, Update, Work
 from sqlshell.service.objects.result_rows import NUMBER, OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size, size_of
@@ -23,22 +23,21 @@ class StartPool(DialectStatement, frozen=True):
     start: bool
 
     @property
-    def work(self) -> Work:
-        return Work.SERVICE
-
-    @property
-    def changes(self) -> str:
+    def title(self) -> str:
         return f"{'START' if self.start else 'STOP'} COMPUTE_POOL"
 
+    def needs(self) -> Needs:
+        return Needs(Work.SERVICE, changes=self.title)
+
     def run(self, execution: Execution) -> Outcome:
-        execution.require(Rights.OBJECTS, self.changes)
+        execution.require(Rights.OBJECTS, self.title)
         with execution.organization.changing:
             pool = _find(execution, self.name)
             if pool is None:
                 execution.add("compute_pool", self.name, _detail(Size()) | {"running": self.start})
             else:
                 execution.change("compute_pool", self.name, {**pool, "running": self.start})
-        return Outcome(message=self.changes)
+        return Outcome(message=self.title)
 
 
 class ComputePool(Kind):

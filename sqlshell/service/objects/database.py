@@ -127,7 +127,7 @@ class Schema(Kind):
             values["names"] = (values.pop("database"), values["names"])
         return super().made(verb, values)
 
-    def required(self, statement: OfKind) -> tuple[str, ...]:
+    def parts(self, statement: OfKind) -> tuple[str, ...]:
         return ("database",) if len(statement.names) == 1 else ()
 
     def create(self, asked: Create, execution: Execution) -> Result:

@@ -10,7 +10,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
 from sqlshell.service.engines.engine import ObjectQuery, Outcome, Relation
-from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, behind
+from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, Needs, behind
 from sqlshell.service.objects.result_rows import Facts, columns
 from sqlshell.service.objects.scope import Scope
 
@@ -34,10 +34,10 @@ class EngineObjects(DialectStatement, frozen=True):
     details: bool = False
     arguments: str = ""
 
-    def required(self) -> tuple[str, ...]:
+    def needs(self) -> Needs:
         if self.kind in {"databases", "connections", "roles", "schemas"}:
-            return ()
-        return behind(self.names[:-1] if self.names else self.place)
+            return Needs()
+        return Needs(parts=behind(self.names[:-1] if self.names else self.place))
 
     def run(self, execution: Execution) -> Outcome:
         organization = execution.organization

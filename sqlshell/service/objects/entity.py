@@ -26,6 +26,7 @@ from sqlshell.service.objects.kind import (
     Execution,
     Kind,
     Listed,
+    Needs,
     OfKind,
     Place,
     Result,
@@ -49,15 +50,11 @@ class InsertEntity(DialectStatement, frozen=True):
     store: str = ""
     options: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def changes(self) -> str:
-        return "INSERT INTO ENTITY"
-
-    def required(self) -> tuple[str, ...]:
-        return () if self.store else PARTS[:3]
+    def needs(self) -> Needs:
+        return Needs(parts=() if self.store else PARTS[:3], changes="INSERT INTO ENTITY")
 
     def run(self, execution: Execution) -> Outcome:
-        execution.require(Rights.DATA, self.changes)
+        execution.require(Rights.DATA, "INSERT INTO ENTITY")
         check_options(self.options)
         session = execution.session
         if not self.store and session.connection.resolve(self.names) in session.organization.streams.known:
@@ -76,12 +73,8 @@ class Print(DialectStatement, frozen=True):
     from_beginning: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def work(self) -> Work:
-        return Work.ENGINE
-
-    def required(self) -> tuple[str, ...]:
-        return ("compute_pool",) if self.store else PARTS
+    def needs(self) -> Needs:
+        return Needs(Work.ENGINE, ("compute_pool",) if self.store else PARTS, database=True)
 
     def run(self, execution: Execution) -> Result:
         session, organization = execution.session, execution.organization
@@ -123,7 +116,7 @@ class Entity(Kind):
     def made(self, verb: str, values: dict[str, Any]) -> DialectStatement:
         return super().made(verb, values if verb == "describe" else _in_store(values))
 
-    def required(self, statement: OfKind) -> tuple[str, ...]:
+    def parts(self, statement: OfKind) -> tuple[str, ...]:
         if getattr(statement, "store", ""):
             return ()
         return PARTS[:3] if isinstance(statement, Describe) else ("store",)

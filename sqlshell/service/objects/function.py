@@ -23,6 +23,7 @@ from sqlshell.service.objects.kind import (
     DialectStatement,
     Execution,
     Kind,
+    Needs,
 )
 from sqlshell.service.objects.names import check_name
 from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
@@ -53,12 +54,11 @@ class CreateFunction(DialectStatement, frozen=True):
     replace: bool = False
     if_not_exists: bool = False
 
-    @property
-    def changes(self) -> str:
-        return "CREATE FUNCTION"
+    def needs(self) -> Needs:
+        return Needs(changes="CREATE FUNCTION")
 
     def run(self, execution: Execution) -> Outcome:
-        execution.require(Rights.OBJECTS, self.changes)
+        execution.require(Rights.OBJECTS, "CREATE FUNCTION")
         execution.check_options(self.options)
         execution.check_number(FUNCTION)
         check_name(self.name)
@@ -71,7 +71,7 @@ class CreateFunction(DialectStatement, frozen=True):
         except Failure as failure:
             if not (self.if_not_exists and failure.sql_state == sqlstate.DUPLICATE_FUNCTION):
                 raise
-        return Outcome(message=self.changes)
+        return Outcome(message="CREATE FUNCTION")
 
     def _record(self, key: str, execution: Execution) -> None:
         if self.language not in _LANGUAGES:
@@ -109,15 +109,14 @@ class DropFunction(DialectStatement, frozen=True):
     types: tuple[str, ...] | None
     if_exists: bool = False
 
-    @property
-    def changes(self) -> str:
-        return "DROP FUNCTION"
+    def needs(self) -> Needs:
+        return Needs(changes="DROP FUNCTION")
 
     def is_of_engine(self, execution: Execution) -> bool:
         return self.types is None and not self._keys(execution)
 
     def run(self, execution: Execution) -> Outcome:
-        execution.require(Rights.OBJECTS, self.changes)
+        execution.require(Rights.OBJECTS, "DROP FUNCTION")
         keys = self._keys(execution) if self.types is None else [_key(self.name, self.types)]
         if len(keys) > 1:
             choice = f"specify the types: DROP FUNCTION {' or '.join(keys)}"
@@ -127,7 +126,7 @@ class DropFunction(DialectStatement, frozen=True):
             execution.forget("function", key)
         elif not self.if_exists:
             raise missing("function", key)
-        return Outcome(message=self.changes)
+        return Outcome(message="DROP FUNCTION")
 
     def _keys(self, execution: Execution) -> list[str]:
         return [item.name for item in execution.scope.kept("function") if item.detail["name"] == self.name]

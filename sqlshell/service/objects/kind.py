@@ -47,6 +47,23 @@ class Work(enum.Enum):
     ENGINE = "engine"
 
 
+class Needs(Struct, frozen=True):
+    """What a statement needs to run.
+
+    `parts` are the parts of the session's context that resolve its names: with each request, clients send names in the
+    context that their first statements have yet to create. `database` says that it uses the session's database, which
+    may be the initial one. `changes` is its verb and kind if it changes what the service keeps, for good.
+    """
+
+    work: Work = Work.OBJECTS
+    parts: tuple[str, ...] = ()
+    database: bool = False
+    changes: str = ""
+
+
+EVERYTHING = Needs(Work.ENGINE, PARTS, database=True)
+
+
 class Services(Struct, frozen=True):
     """What statements about objects use of the service; `quota` is the maximum size of a store's files, in bytes."""
 
@@ -152,32 +169,14 @@ class Execution(Struct, frozen=True):
 
 
 class DialectStatement(Struct, frozen=True):
-    """A statement of the dialect, read by a Form. What it says of itself is asked before it runs."""
+    """A statement of the dialect, read by a Form."""
 
-    @property
-    def work(self) -> Work:
-        return Work.OBJECTS
-
-    @property
-    def changes(self) -> str:
-        """Its verb and kind if it changes what the service keeps, which no ROLLBACK undoes; "" for others."""
-        return ""
-
-    @property
-    def needs_database(self) -> bool:
-        """Whether it uses the session's database, which may be the initial one."""
-        return self.work is Work.ENGINE
+    def needs(self) -> Needs:
+        return Needs()
 
     @property
     def about_organizations(self) -> bool:
         return False
-
-    def required(self) -> tuple[str, ...]:
-        """The parts of the session's context that it needs to resolve its names.
-
-        With each request, clients send names in the context that their first statements have yet to create.
-        """
-        return ()
 
     def is_of_engine(self, execution: Execution) -> bool:
         """Whether it is about an object of the engine: the service has none of this name."""
@@ -207,16 +206,12 @@ class OfKind(DialectStatement, frozen=True, kw_only=True):
     def title(self) -> str:
         return f"{self.verb.upper()} {self.of.name.upper()}"
 
-    @property
-    def work(self) -> Work:
-        return Work.SERVICE if self.of.is_services else Work.OBJECTS
+    def needs(self) -> Needs:
+        return self.of.needs(self)
 
     @property
     def about_organizations(self) -> bool:
         return self.of.name == "organization"
-
-    def required(self) -> tuple[str, ...]:
-        return self.of.required(self)
 
 
 class Changing(OfKind, frozen=True, kw_only=True):
@@ -224,14 +219,6 @@ class Changing(OfKind, frozen=True, kw_only=True):
 
     options: Mapping[str, str] = field(default_factory=dict)
     store: str = ""
-
-    @property
-    def changes(self) -> str:
-        return "" if self.of.is_transactional else self.title
-
-    @property
-    def needs_database(self) -> bool:
-        return self.of.is_relation
 
 
 class Create(Changing, frozen=True, kw_only=True):
@@ -283,10 +270,6 @@ class Drop(Changing, frozen=True, kw_only=True):
 class Update(Changing, frozen=True, kw_only=True):
     verb = "update"
 
-    @property
-    def needs_database(self) -> bool:
-        return False
-
     def run(self, execution: Execution) -> Result:
         execution.require(Rights.OBJECTS, self.title)
         execution.check_options(self.options)
@@ -306,14 +289,6 @@ class Test(OfKind, frozen=True, kw_only=True):
 class Use(OfKind, frozen=True, kw_only=True):
     verb = "use"
 
-    @property
-    def work(self) -> Work:
-        return Work.SERVICE
-
-    @property
-    def needs_database(self) -> bool:
-        return self.kind == "schema" and len(self.names) == 1
-
     def run(self, execution: Execution) -> Result:
         self.of.use(self, execution)
         whole = self.kind == "database" or len(self.names) > 1
@@ -328,10 +303,6 @@ class Describe(OfKind, frozen=True, kw_only=True):
     verb = "describe"
     store: str = ""
     columns: bool = False
-
-    @property
-    def work(self) -> Work:
-        return Work.SERVICE
 
     def run(self, execution: Execution) -> Result:
         return self.of.describe(self, execution)
@@ -414,11 +385,21 @@ class Kind:
             values["names"] = (values["names"],)
         return VERBS[verb](of=self, **values)
 
-    def required(self, statement: OfKind) -> tuple[str, ...]:
+    def needs(self, statement: OfKind) -> Needs:
+        """What a statement needs."""
+        alone, parts = self.is_services or isinstance(statement, Use | Describe), self.parts(statement)
+        changes = isinstance(statement, Changing) and not self.is_transactional
+        made = isinstance(statement, Create | Drop) and self.is_relation
+        return Needs(
+            Work.SERVICE if alone else Work.OBJECTS,
+            parts,
+            database=made or (isinstance(statement, Use) and "database" in parts),
+            changes=statement.title if changes else "",
+        )
+
+    def parts(self, statement: OfKind) -> tuple[str, ...]:
         """The parts of the context that a statement needs."""
-        if self.is_relation and not isinstance(statement, Use):
-            return behind(statement.names[:-1])
-        return ()
+        return behind(statement.names[:-1]) if self.is_relation else ()
 
     def number(self, execution: Execution) -> int:
         """How many there are."""

@@ -14,7 +14,7 @@ from sqlshell.service.dialect.lexer import Names
 from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.kind import DialectStatement, Execution, Place, Result, Work, behind, unsupported
+from sqlshell.service.objects.kind import DialectStatement, Execution, Needs, Place, Result, Work, behind, unsupported
 from sqlshell.service.objects.kinds import BY_PLURAL, KINDS
 from sqlshell.service.objects.result_rows import Facts, ShownColumn, keep, listed
 from sqlshell.service.rights import Rights
@@ -50,19 +50,14 @@ class List(DialectStatement, frozen=True):
     options: Mapping[str, str] = field(default_factory=dict)
 
     @property
-    def work(self) -> Work:
-        # The engine evaluates a condition.
-        return Work.ENGINE if self.where else Work.SERVICE
-
-    @property
-    def needs_database(self) -> bool:
-        return False
-
-    @property
     def about_organizations(self) -> bool:
         return self.what == "organizations"
 
-    def required(self) -> tuple[str, ...]:
+    def needs(self) -> Needs:
+        # The engine evaluates a condition.
+        return Needs(Work.ENGINE if self.where else Work.SERVICE, self._parts())
+
+    def _parts(self) -> tuple[str, ...]:
         if self.what == "schemas" and not self.place:
             return ("database",)
         if self.what == "entities" and not self.store and self.place in {"", "entity"}:

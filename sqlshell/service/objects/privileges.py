@@ -8,7 +8,7 @@ from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Tokens
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.kind import DialectStatement, Execution, Work
+from sqlshell.service.objects.kind import DialectStatement, Execution, Needs, Work
 from sqlshell.service.objects.kinds import KINDS
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.rights import Rights
@@ -53,9 +53,8 @@ class CanI(DialectStatement, frozen=True):
     privilege: str
     about: str = ""
 
-    @property
-    def work(self) -> Work:
-        return Work.SERVICE
+    def needs(self) -> Needs:
+        return Needs(Work.SERVICE)
 
     def run(self, execution: Execution) -> Outcome:
         """Raises Failure if the role lacks the privilege, the privilege is unknown, or the token may not see the

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import BLANK, HEAD, WORD, Tokens
-from sqlshell.service.objects.kind import PARTS, DialectStatement, Execution, Kind, Listed, Place, Work
+from sqlshell.service.objects.kind import EVERYTHING, DialectStatement, Execution, Kind, Listed, Needs, Place
 from sqlshell.service.objects.result_rows import NUMBER, OWNED, columns
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
@@ -38,24 +38,16 @@ class DescribeStatement(DialectStatement, frozen=True):
 
     sql: str
 
-    @property
-    def work(self) -> Work:
-        return Work.ENGINE
-
-    def required(self) -> tuple[str, ...]:
-        return PARTS
+    def needs(self) -> Needs:
+        return EVERYTHING
 
 
 class Application(DialectStatement, frozen=True):
     name: str
     statements: tuple[str, ...]
 
-    @property
-    def work(self) -> Work:
-        return Work.ENGINE
-
-    def required(self) -> tuple[str, ...]:
-        return PARTS
+    def needs(self) -> Needs:
+        return EVERYTHING
 
 
 class Query(Kind):

@@ -31,19 +31,19 @@ from sqlshell.service.objects.attachments import attachment_named
 from sqlshell.service.objects.database import listed_database, schemas
 from sqlshell.service.objects.kind import (
     CREATE,
+    EVERYTHING,
     IF_NOT_EXISTS,
     OPTIONS,
-    PARTS,
     Describe,
     DialectStatement,
     Drop,
     Execution,
     Kind,
     Listed,
+    Needs,
     Place,
     Result,
     Syntax,
-    Work,
     behind,
 )
 from sqlshell.service.objects.names import check_named
@@ -73,12 +73,8 @@ class CreateAs(DialectStatement, frozen=True):
     if_not_exists: bool = False
     columns: str = ""
 
-    @property
-    def work(self) -> Work:
-        return Work.ENGINE
-
-    def required(self) -> tuple[str, ...]:
-        return PARTS
+    def needs(self) -> Needs:
+        return EVERYTHING
 
     def engine_sql(self) -> tuple[str, str]:
         """CREATE TABLE or CREATE VIEW in SQL of the engine: our own text, and the user's text after it.
@@ -107,12 +103,8 @@ class CreateAs(DialectStatement, frozen=True):
 class Truncate(DialectStatement, frozen=True):
     names: Names
 
-    @property
-    def needs_database(self) -> bool:
-        return True
-
-    def required(self) -> tuple[str, ...]:
-        return behind(self.names[:-1])
+    def needs(self) -> Needs:
+        return Needs(parts=behind(self.names[:-1]), database=True)
 
     def run(self, execution: Execution) -> Outcome:
         execution.require(Rights.DATA, "TRUNCATE RELATION")
@@ -133,12 +125,8 @@ class Alter(DialectStatement, frozen=True):
     names: Names
     options: Mapping[str, str]
 
-    @property
-    def needs_database(self) -> bool:
-        return True
-
-    def required(self) -> tuple[str, ...]:
-        return behind(self.names[:-1])
+    def needs(self) -> Needs:
+        return Needs(parts=behind(self.names[:-1]), database=True)
 
     def run(self, execution: Execution) -> Outcome:
         verb = f"ALTER {self.kind.upper()}"
@@ -164,12 +152,8 @@ class Load(DialectStatement, frozen=True):
     columns: tuple[str, ...] = ()
     form: str = "(FORMAT PARQUET)"
 
-    @property
-    def work(self) -> Work:
-        return Work.ENGINE
-
-    def required(self) -> tuple[str, ...]:
-        return PARTS
+    def needs(self) -> Needs:
+        return EVERYTHING
 
     def run(self, execution: Execution) -> Outcome:
         if self.form.strip("()").replace("'", "").upper().split() != ["FORMAT", "PARQUET"]:

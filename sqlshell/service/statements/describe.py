@@ -72,7 +72,7 @@ def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
                 raise duplicate(what, asked.name)
             return _kind("CREATE", what), {"ddl": {"type": what, "name": asked.name}}
         case InsertEntity():
-            execution.require(Rights.DATA, asked.changes)
+            execution.require(Rights.DATA, "INSERT INTO ENTITY")
             facts = {"type": "entity", "name": ".".join(asked.names), "store_name": asked.store or session.store}
             return "INSERT_INTO_ENTITY", {"sink": facts}
         case None:

@@ -61,7 +61,7 @@ def list_sessions(
     for item in sessions:
         owner = owners.get(item.caller.token_id, item.caller.token_id)
         state = "running" if id(item.connection) in running else "waiting" if item.waiting else "idle"
-        transaction = str(item.connection.transaction).lower()
+        transaction = str(bool(item.connection.transaction)).lower()
         idle = 0 if item.waiting else int(time.monotonic() - item.used)
         place = (item.role, item.connection.database, item.connection.schema)
         rows.append((item.name, state, owner, *place, transaction, stamp(item.created), str(idle)))

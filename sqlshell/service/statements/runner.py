@@ -103,7 +103,7 @@ class Executor:
         """Run a statement in its session; `asked` is the parsed statement if it is one of the interface's own."""
         options = self.options(session, parameters)
         _check_context(session, asked, record)
-        if not session.database_chosen and (asked is None or asked.needs_database):
+        if not session.database_chosen and (asked is None or asked.needs().database):
             # Never fall back to another database than the intended one.
             session.organization.check_initial_database()
         before = session.droppable_parts()
@@ -199,8 +199,8 @@ class Executor:
         files: Sequence[Attachment],
         options: RunOptions,
     ) -> Outcome | StartedFeed:
-        engine = session.organization.engine
-        if asked.work is not Work.SERVICE:
+        engine, needs = session.organization.engine, asked.needs()
+        if needs.work is not Work.SERVICE:
             privileges.check_role(session)
         if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
             raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} does not support streams")
@@ -218,8 +218,8 @@ class Executor:
         )
         if asked.is_of_engine(execution):
             return self._run_engine(session, record, options, record.sql)
-        if session.connection.transaction and asked.changes:
-            raise Failure("25001", f"{asked.changes} cannot run in a transaction; COMMIT or ROLLBACK first")
+        if session.connection.transaction and needs.changes:
+            raise Failure("25001", f"{needs.changes} cannot run in a transaction; COMMIT or ROLLBACK first")
         if isinstance(asked, DescribeStatement):
             with placed(record.sql, "", asked.sql):
                 return describe.describe(asked.sql, execution)
@@ -335,7 +335,7 @@ def _check_context(session: Session, asked: DialectStatement | None, record: Sta
     if not session.context_failures:
         return
     if asked is not None:
-        required = asked.required()
+        required = asked.needs().parts
     else:
         # The engine's statements need all of it, but clients send the schema that a first statement has yet to create.
         required = ("database",) if SCHEMAS.match(record.sql) else PARTS

@@ -400,7 +400,7 @@ class StatementService:
         records = [record] if asked is not None or is_server else await self._together(session, batch)
         async with contextlib.AsyncExitStack() as stack:
             thread, limit = workers.run_other, self._limit(None)
-            if asked is None or asked.work is Work.ENGINE:
+            if asked is None or asked.needs().work is Work.ENGINE:
                 pool = await session.organization.pool(session.compute_pool)
                 record.pools = pool, workers.places
                 for each in record.pools:
