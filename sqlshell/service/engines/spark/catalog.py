@@ -8,15 +8,11 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
-import grpc
-import grpc.aio
-
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import CatalogQuery, Listing, ObjectQuery, Relation, Rows, not_supported
 from sqlshell.service.engines.server.session import completed
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.kept_session import KeptSession
-from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure
 
 KINDS: Final = {
@@ -43,7 +39,7 @@ _UNSUPPORTED_QUERIES: Final[Mapping[str, str]] = {
 
 
 async def listed(kept: KeptSession, query: CatalogQuery) -> Rows:
-    """The objects of a kind, as Engine.catalog() gives them. Raises the same errors as KeptSession."""
+    """The objects of a kind, as Engine.catalog() gives them. Raises Failure."""
     match query.kind:
         case "databases":
             return [(name,) for name in await _databases(kept, query.hidden)]
@@ -136,14 +132,14 @@ async def _unless_unknown(kept: KeptSession, sql: str) -> list[dict[str, Any]]:
     listed may have been dropped."""
     try:
         return await kept.rows(plans.statement(sql))
-    except grpc.aio.AioRpcError as error:
-        if error.code() in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
+    except Failure as failure:
+        if failure.sql_state in {failures.UNREACHABLE, sqlstate.SESSION_LOST}:
             raise
         return []
 
 
 async def described(kept: KeptSession, query: ObjectQuery) -> Listing:
-    """The answer. Raises the same errors as KeptSession."""
+    """The answer. Raises Failure."""
     match query.kind:
         case "databases":
             names = [row[0] for row in await listed(kept, CatalogQuery("databases"))]
@@ -211,7 +207,7 @@ async def _columns(kept: KeptSession, names: Sequence[str]) -> list[list[str]]:
             # What follows the columns begins with an empty row or a heading.
             break
         rows.append(values)
-    nullable = [item.nullable for item in columns_of(await kept.client.schema(plans.relation(*names), kept.id))]
+    nullable = [item.nullable for item in await kept.columns(plans.relation(*names))]
     return [
         [str(name), str(kind), str(known).lower(), str(comment or "")]
         for (name, kind, comment, *_), known in zip(rows, nullable, strict=False)
@@ -224,8 +220,8 @@ async def _sql(kept: KeptSession, name: str, columns: Sequence[Sequence[str]]) -
     try:
         [row] = await kept.rows(plans.statement(f"SHOW CREATE TABLE {name}"))
         return str(next(iter(row.values()))).rstrip().rstrip(";")
-    except grpc.aio.AioRpcError as error:
-        if failures.failure(error, kept.client.address.endpoint).sql_state != sqlstate.UNSUPPORTED:
+    except Failure as failure:
+        if failure.sql_state != sqlstate.UNSUPPORTED:
             raise
     if not columns:
         raise not_supported("spark", "view definitions")

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from typing import Any, TypeVar
 
 import grpc
 from msgspec.structs import replace
@@ -32,8 +31,6 @@ from sqlshell.service.engines.spark.kept_session import KeptSession, Place
 from sqlshell.service.engines.spark.rendering import Rendering
 from sqlshell.service.engines.spark.session import SparkSession
 from sqlshell.service.failure import Failure
-
-T = TypeVar("T")
 
 
 @functools.cache
@@ -73,9 +70,8 @@ class SparkEngine(ServerEngine):
         begun = self._own
         async with begun.explained():
             version = await self._client.version(begun.id)
-            [row] = await begun.rows(
-                plans.statement("SELECT current_catalog() AS c, current_schema() AS s, version() AS v")
-            )
+        place = "SELECT current_catalog() AS c, current_schema() AS s, version() AS v"
+        [row] = await begun.rows(plans.statement(place))
         self._first: Place = str(row["c"]), plans.unquoted(str(row["s"]))
         self.traits = Traits(initial_schema=self._first[1])
         self._own = KeptSession(self._client, self._first)
@@ -119,12 +115,10 @@ class SparkEngine(ServerEngine):
         return await self._loop.wait(connection.taken_up(operation, options, sink))
 
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
-        kept = self._of(seen)
-        return self._asked(kept, catalog.listed(kept, query))
+        return self._loop.call(catalog.listed(self._of(seen), query))
 
     def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        kept = self._of(seen)
-        return self._asked(kept, catalog.described(kept, query))
+        return self._loop.call(catalog.described(self._of(seen), query))
 
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
@@ -143,10 +137,3 @@ class SparkEngine(ServerEngine):
     def _of(self, seen: EngineSession | None) -> KeptSession:
         """The session that sees what is asked for: temporary views, and all tables of Sail's own catalog."""
         return seen.kept if isinstance(seen, SparkSession) else self._own
-
-    def _asked(self, kept: KeptSession, work: Coroutine[Any, Any, T]) -> T:
-        async def answer() -> T:
-            async with kept.explained():
-                return await work
-
-        return self._loop.call(answer())

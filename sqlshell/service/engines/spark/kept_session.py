@@ -14,9 +14,11 @@ import pyarrow as pa
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
+from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.client import ServerSession, SparkClient, proto
 from sqlshell.service.engines.spark.operation import Ended, Operation
+from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure
 
 TIME_ZONE: Final = "spark.sql.session.timeZone"
@@ -29,7 +31,7 @@ class KeptSession:
     """The server makes its session with the first request, and may lose it at any time; then another one gets the same
     context. `first` is where the server's sessions begin.
 
-    The methods raise grpc.aio.AioRpcError, Ended of an operation, and Failure.
+    The methods raise Failure.
     """
 
     def __init__(self, client: SparkClient, first: Place) -> None:
@@ -96,18 +98,24 @@ class KeptSession:
         session = self.id
         while self._breaks != (breaks := self.client.breaks):
             if self.timezone:
-                await self.client.configure(TIME_ZONE, self.timezone, session)
+                await self._set_timezone(self.timezone, session)
             if (self.database, self.schema) != self._first:
                 await self._go_back()
             self._breaks = breaks
         if timezone and timezone != self._asked:
-            await self.client.configure(TIME_ZONE, timezone, session)
+            await self._set_timezone(timezone, session)
             self._asked = self.timezone = timezone
 
     async def rows(self, plan: Any) -> list[dict[str, Any]]:
         """The rows of a plan, few, as Python objects by the names of the columns in lower case."""
         await self.prepare()
         return await self._rows(plan)
+
+    async def columns(self, plan: Any, sql: str = "") -> list[ColumnInfo]:
+        """The columns of a plan, which is not run; `sql` is its statement, for errors."""
+        await self.prepare()
+        async with self.explained(sql):
+            return columns_of(await self.client.schema(plan, self.id))
 
     async def use(self, database: str, schema: str) -> None:
         """Change the database and schema; "" is the initial schema of the database. Raises Failure 3D002 or 3D003."""
@@ -128,7 +136,8 @@ class KeptSession:
         """Follow what a statement has changed."""
         [row] = await self._rows(plans.statement("SELECT current_catalog() AS c, current_schema() AS s"))
         self.database, self.schema = str(row["c"]), plans.unquoted(str(row["s"]))
-        self.timezone = await self.client.setting(TIME_ZONE, self.id) or self.timezone
+        async with self.explained():
+            self.timezone = await self.client.setting(TIME_ZONE, self.id) or self.timezone
 
     async def _failure(self, error: grpc.aio.AioRpcError, sql: str) -> Failure:
         """The Failure for an error, with the server's full report of it, if it keeps one."""
@@ -143,10 +152,16 @@ class KeptSession:
                     details = replace(details, message=root.message or details.message, sql_state=state)
         return failures.failure(error, self.client.address.endpoint, sql, details)
 
+    async def _set_timezone(self, timezone: str, session: ServerSession) -> None:
+        async with self.explained():
+            await self.client.configure(TIME_ZONE, timezone, session)
+
     async def _go_back(self) -> None:
         try:
             await self._go(self.database, self.schema)
         except Failure as failure:
+            if failure.sql_state not in {sqlstate.NO_DATABASE, sqlstate.NO_SCHEMA}:
+                raise
             gone = f"schema {self.schema!r} of database {self.database!r} is no longer available"
             self.database, self.schema = self._first
             self.lose()
@@ -166,9 +181,9 @@ class KeptSession:
         """Run a plan that fails if what it names does not exist."""
         try:
             await self._rows(plan)
-        except grpc.aio.AioRpcError as error:
-            if failures.failure(error, self.client.address.endpoint).sql_state.startswith(("42", "22")):
-                raise Failure(state, otherwise) from error
+        except Failure as failure:
+            if failure.sql_state.startswith(("42", "22")):
+                raise Failure(state, otherwise) from failure
             raise
 
     async def _initial_schema(self, database: str) -> str:
@@ -181,7 +196,7 @@ class KeptSession:
 
     async def _rows(self, plan: Any) -> list[dict[str, Any]]:
         rows: list[dict[str, Any]] = []
-        async with aclosing(self.operation().run(plan)) as responses:
+        async with self.explained(), aclosing(self.operation().run(plan)) as responses:
             async for response in responses:
                 if response.WhichOneof("response_type") == "arrow_batch":
                     for batch in pa.ipc.open_stream(response.arrow_batch.data):

@@ -26,7 +26,6 @@ from sqlshell.service.engines.spark.kept_session import KeptSession, Place, canc
 from sqlshell.service.engines.spark.operation import Operation
 from sqlshell.service.engines.spark.rendering import Rendering
 from sqlshell.service.engines.spark.results import Receiver
-from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure, ResultLost
 
 CHANGES_CONTEXT: Final = frozenset({"use", "set", "reset"})
@@ -97,8 +96,7 @@ class SparkSession(ServerSession):
                     raise canceled()
                 begun(f"{self.kept.id.id}/{running.id}")
                 if options.row_limit == 0 and first_word(sql) in plans.QUERIES:
-                    schema = await self.kept.client.schema(plans.statement(sql), self.kept.id)
-                    return Outcome(bounded(columns_of(schema), options))
+                    return Outcome(bounded(await self.kept.columns(plans.statement(sql), sql), options))
                 # One row more than is wanted shows that there are more.
                 plan = plans.statement(sql, plans.MOST if options.row_limit is None else options.row_limit + 1)
                 try:
@@ -112,8 +110,7 @@ class SparkSession(ServerSession):
             self._running = None
             self._follow()
         if first_word(sql) in CHANGES_CONTEXT:
-            async with self.kept.explained():
-                await self.kept.look()
+            await self.kept.look()
             self._follow()
         return outcome
 
@@ -130,8 +127,7 @@ class SparkSession(ServerSession):
 
     async def _use(self, database: str, schema: str) -> None:
         try:
-            async with self.kept.explained():
-                await self.kept.use(database, schema)
+            await self.kept.use(database, schema)
         finally:
             self._follow()
 
@@ -144,9 +140,7 @@ class SparkSession(ServerSession):
         while True:
             names = tried.pop(0)
             try:
-                async with self.kept.explained():
-                    await self.kept.prepare()
-                    return columns_of(await self.kept.client.schema(plans.relation(*names), self.kept.id))
+                return await self.kept.columns(plans.relation(*names))
             except Failure as failure:
                 if not tried or failure.sql_state not in NO_RELATION:
                     raise
