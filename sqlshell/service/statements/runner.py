@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import cast
 
 from msgspec.structs import replace
@@ -128,7 +128,7 @@ class Executor:
         record: Statement,
         files: Sequence[Attachment],
         parameters: Parameters | None,
-        begun: Callable[[Statement], Begun],
+        begun: Begun,
     ) -> Outcome:
         """Run a statement on an engine that is an external server. Called from the event loop."""
         connection = cast(AsyncSession, session.connection)
@@ -138,7 +138,7 @@ class Executor:
         data = next((file.path for file in files if file.name == COPY_DATA), None)
         options = replace(options, data=data) if data is not None else options
         with self.counted(record) as sink:
-            outcome = await connection.execute(record.sql, options, sink, begun(record), record.spool.finish)
+            outcome = await connection.execute(record.sql, options, sink, begun, record.spool.finish)
         if CHANGES.match(record.sql[:4000]):
             await session.organization.workers.run_other(self._after_change, session, record, before)
         return artifacts.with_created_row(session, record, outcome, record.sql)

@@ -19,7 +19,7 @@ from sqlshell.runtime.idle import in_thread
 from sqlshell.runtime.unused_memory import Growth, return_unused_memory
 from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import Caller
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Begun, Outcome, ReattachingEngine
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome, ReattachingEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.objects.grammar import Reading, dialect_of
@@ -418,7 +418,12 @@ class StatementService:
                 batch.ended.append(_ended(session, record, outcome))
             else:
                 run = partial(self._executor.run, session, asked, files=files, parameters=request.parameters)
-                await thread(self._work, asyncio.get_running_loop(), session, batch, records, run, limit)
+                try:
+                    await thread(self._work, asyncio.get_running_loop(), session, batch, records, run, limit)
+                except Exception:
+                    # Some of them may have ended.
+                    self._take(batch, session)
+                    raise
             for left in records:
                 if not left.started and left.organization != submitted:
                     self.store.move(left, submitted)
@@ -565,23 +570,17 @@ class StatementService:
         self, session: Session, request: StatementRequest, record: Statement, files: Sequence[Attachment]
     ) -> Outcome:
         """Run the statement on an engine that is an external server. Raises Failure."""
-        try:
-            outcome = await self._executor.run_on_server(
-                session, record, files, request.parameters, self._begun_on_server
-            )
-        finally:
-            record.runs_on(None)
-        await _finish_result(session.organization, record, outcome.filed)
-        return outcome
-
-    def _begun_on_server(self, record: Statement) -> Begun:
-        """A function, for any thread, that stores the engine's ID of what it runs for a statement."""
         loop = asyncio.get_running_loop()
 
         def begun(operation: str) -> None:
             loop.call_soon_threadsafe(self.store.note_operation, record, operation)
 
-        return begun
+        try:
+            outcome = await self._executor.run_on_server(session, record, files, request.parameters, begun)
+        finally:
+            record.runs_on(None)
+        await _finish_result(session.organization, record, outcome.filed)
+        return outcome
 
     def resume(self, records: Sequence[Statement]) -> None:
         """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others."""
