@@ -9,9 +9,12 @@ import os
 import stat
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import BinaryIO, Protocol
+from typing import TYPE_CHECKING, BinaryIO
 
 import msgspec
+
+if TYPE_CHECKING:
+    from sqlshell.service.results.shared_files import SharedFile
 
 IN_MEMORY = 1 << 20
 """A running statement's result is kept in memory up to this many bytes; then it goes to a file."""
@@ -82,21 +85,6 @@ class Discard:
         return
 
 
-class Shared(Protocol):
-    """The file of a result where other processes find it."""
-
-    def put(self, file: Path) -> None:
-        """Raises OSError."""
-
-    def get(self, file: Path, digest: str) -> None:
-        """Fetch the file if it has the digest. Raises OSError."""
-
-    def used(self, file: Path) -> None:
-        """Note that the copy in `file` is read now."""
-
-    def remove(self) -> None: ...
-
-
 class Spool:
     """Stores one result while its statement runs, and reads its partitions later. `place` returns the file to use.
 
@@ -105,7 +93,7 @@ class Spool:
     """
 
     def __init__(
-        self, place: Callable[[], Path], partition_rows: int, shared: Callable[[], Shared | None] | None = None
+        self, place: Callable[[], Path], partition_rows: int, shared: Callable[[], SharedFile | None] | None = None
     ) -> None:
         self._place = place
         self._share = shared
@@ -223,30 +211,30 @@ class Spool:
 
     def partition(self, number: int) -> bytes:
         """The rows of a partition that is stored as text. Raises OSError."""
-        ends = self.layout.ends
-        if not ends:
+        if not self.layout.ends:
             return b""
-        start, end = (ends[number - 1] if number else 0), ends[number]
+        start, size = self._span(number)
         if self._path is None:
-            return self.body[start:end]
-        with self._opened() as file:
-            file.seek(start)
-            return file.read(end - start)
+            return self.body[start : start + size]
+        file, _ = self.open(number)
+        with file:
+            return file.read(size)
 
     def open(self, number: int) -> tuple[BinaryIO, int]:
         """Open a file at the start of a partition that is stored as text; returns its size too. Raises OSError."""
-        ends = self.layout.ends
-        start = ends[number - 1] if number else 0
-        file = self._opened()
+        start, size = self._span(number)
+        file, _ = self.open_whole()
         file.seek(start)
-        return file, ends[number] - start
+        return file, size
+
+    def _span(self, number: int) -> tuple[int, int]:
+        """The first byte of a partition, and its size."""
+        start = self.layout.ends[number - 1] if number else 0
+        return start, self.layout.ends[number] - start
 
     def open_whole(self) -> tuple[BinaryIO, int]:
         """Open the file of the result; returns its size too. Raises OSError."""
         return open_engine_file(self.local_path())
-
-    def _opened(self) -> BinaryIO:
-        return open_engine_file(self.local_path())[0]
 
     def drop(self) -> None:
         if self._file is not None:
@@ -274,7 +262,7 @@ class Spool:
             self._place().unlink()
         self._unshare()
 
-    def _shared(self) -> Shared | None:
+    def _shared(self) -> SharedFile | None:
         return self._share() if self._share is not None else None
 
     def _unshare(self) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 import zoneinfo
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -38,7 +38,10 @@ def in_zone(body: bytes, zoned: Sequence[tuple[int, Any]], timezone: str) -> byt
 
 
 def _moved(text: str, where: Any, zone: zoneinfo.ZoneInfo) -> str:
-    return _instant(text, zone) if where is True else _Nested(text, zone).moved(where)
+    if where is True:
+        return _instant(text, zone)
+    tokens = iter(_TOKEN.findall(text))
+    return _nested(next(tokens), tokens, where, zone)
 
 
 def _instant(text: str, zone: zoneinfo.ZoneInfo) -> str:
@@ -62,48 +65,26 @@ def _instant(text: str, zone: zoneinfo.ZoneInfo) -> str:
     return f"{shown}-{moment:%m-%d}{era}{rest[:9]}{fraction or ''}{rest[9:]}"
 
 
-class _Nested:
-    """Converts the instants in one nested value and leaves the rest of its text unchanged."""
-
-    def __init__(self, text: str, zone: zoneinfo.ZoneInfo) -> None:
-        self._tokens = _TOKEN.findall(text)
-        self._zone = zone
-        self._at = 0
-
-    def moved(self, where: Any) -> str:
-        token = self._next()
-        if token == "[":
-            return "[" + self._items(where, "]") + "]"
-        if token == "{":
-            return "{" + self._items(where, "}") + "}"
-        return self._text(token, where)
-
-    def _items(self, where: Any, end: str) -> str:
-        """The items between brackets; `where` has one position for each, one for all, or one for keys and values."""
-        items: list[str] = []
-        while self._tokens[self._at] != end:
-            token = self._tokens[self._at]
-            if token == ",":
-                self._at += 1
-                continue
-            number = len(items)
-            if end == "]":
-                items.append(self.moved(_place(where, number)))
-                continue
-            key = self._text(self._next(), where["key"] if isinstance(where, dict) and "key" in where else False)
-            self._at += 1
-            items.append(f"{key}:{self.moved(_place(where, number))}")
-        self._at += 1
-        return ",".join(items)
-
-    def _text(self, token: str, where: Any) -> str:
-        if not where or not token.startswith('"'):
-            return token
-        return json.dumps(_moved(json.loads(token), where, self._zone), ensure_ascii=False)
-
-    def _next(self) -> str:
-        self._at += 1
-        return str(self._tokens[self._at - 1])
+def _nested(first: str, tokens: Iterator[str], where: Any, zone: zoneinfo.ZoneInfo) -> str:
+    """The value that begins with the token `first`, with its instants converted and the rest of its text unchanged."""
+    if first not in {"[", "{"}:
+        is_moved = where and first.startswith('"')
+        return json.dumps(_moved(json.loads(first), where, zone), ensure_ascii=False) if is_moved else first
+    end = "]" if first == "[" else "}"
+    items: list[str] = []
+    for token in tokens:
+        if token == end:
+            break
+        if token == ",":
+            continue
+        inner = _place(where, len(items))
+        if end == "}":
+            in_key = where["key"] if isinstance(where, dict) and "key" in where else False
+            key = _nested(token, tokens, in_key, zone) + next(tokens)
+            items.append(key + _nested(next(tokens), tokens, inner, zone))
+        else:
+            items.append(_nested(token, tokens, inner, zone))
+    return f"{first}{','.join(items)}{end}"
 
 
 def _place(where: Any, number: int) -> Any:

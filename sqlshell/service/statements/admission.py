@@ -11,6 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -23,11 +24,14 @@ from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidToken, TooManyRequests
-from sqlshell.service.results.results import Shared, Spool
+from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import RedactedStatement, redacted_statements
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import StatementLoad, StatementStore
+
+if TYPE_CHECKING:
+    from sqlshell.service.results.shared_files import SharedFile
 
 OPENERS = 16
 """Threads that open organizations; each organization has threads of its own for everything else."""
@@ -179,7 +183,7 @@ class Admission:
             assert record is not None
             return self._organizations.result_file(record.organization, record.statement_id)
 
-        def shared() -> Shared | None:
+        def shared() -> SharedFile | None:
             record = reference()
             assert record is not None
             return self._organizations.shared_result(record.organization, record.statement_id)
