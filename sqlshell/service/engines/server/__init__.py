@@ -1,1 +1,1 @@
-"""Shared by engines that are external servers."""
+"""Shared by engines that are external servers: sessions on one event loop, and the rows of results."""
