@@ -5,6 +5,8 @@ from __future__ import annotations
 import unicodedata
 from typing import Final
 
+from sqlshell.interface import sqlstate
+
 _SHOWN: Final = 60
 """Characters of a long line that are shown before and after the place of an error."""
 
@@ -36,6 +38,15 @@ class ResultLost(Exception):
         super().__init__(str(error))
         self.error = error
         self.certain = certain
+
+
+def check_unicode(sql: str) -> None:
+    """Raises Failure for a text that cannot be sent as UTF-8."""
+    try:
+        sql.encode()
+    except UnicodeEncodeError:
+        message = "the statement contains half of a surrogate pair, which is not valid Unicode"
+        raise Failure(sqlstate.SYNTAX, message) from None
 
 
 def excerpt(sql: str, start: int, end: int = 0) -> str:

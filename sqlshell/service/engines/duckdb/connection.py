@@ -34,7 +34,7 @@ from sqlshell.service.engines.duckdb.stream_use import StreamUse
 from sqlshell.service.engines.duckdb.translation.binding import Binder, explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
 from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rows, RunOptions, Sink, StreamQuery
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, check_unicode
 from sqlshell.service.rights import Rights
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 from sqlshell.sql.keywords import CREATE_FILLERS
@@ -117,12 +117,7 @@ class DuckdbConnection:
 
     def _ran(self, sql: str, options: RunOptions, sink: CountingSink, *, trusted: bool) -> Outcome:
         self._ends = False
-        try:
-            sql.encode()
-        except UnicodeEncodeError:
-            raise Failure(
-                sqlstate.SYNTAX, "the statement contains half of a surrogate pair, which is not valid Unicode"
-            ) from None
+        check_unicode(sql)
         if trusted:
             self._prepare(sql, options)
             return self._rows(options, sink).select(sql, sql)

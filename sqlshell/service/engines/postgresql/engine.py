@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import weakref
-from collections.abc import AsyncIterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterator
 
 from msgspec.structs import replace
 
@@ -18,7 +17,7 @@ from sqlshell.service.engines.postgresql.catalog import catalog_sql
 from sqlshell.service.engines.postgresql.connection import NO_PASSWORD, PASSWORD_HINT, PgConnection, Server, Values
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
 from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
-from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
+from sqlshell.service.engines.server.engine import ServerEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.storage import libpq
 
@@ -35,7 +34,6 @@ class PostgresqlEngine(ServerEngine):
     def __init__(self, url: str, password: str = "", *, read_only: bool = False) -> None:
         self._server = Server(url, password, read_only=read_only)
         super().__init__()
-        self._threads = ThreadPoolExecutor(WRITERS, "postgresql-rows")
         self._link: PgConnection | None = None
         self._sessions: weakref.WeakSet[PostgresqlSession] = weakref.WeakSet()
         try:
@@ -52,11 +50,9 @@ class PostgresqlEngine(ServerEngine):
     async def _open(self) -> None:
         self._turn = asyncio.Lock()
         self._link = link = await self._server.open()
-        try:
+        with _explained():
             [(database, schema, version)] = await link.ask(catalog_sql("current names"))
             templates = await link.ask(catalog_sql("templates"))
-        except ConnectionLost as error:
-            raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
         self._first, self._schema = str(database), schema or ""
         number = link.pgconn.server_version
         product = (version or "").partition(" on ")[0].partition(",")[0].strip()
@@ -102,12 +98,6 @@ class PostgresqlEngine(ServerEngine):
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
 
-    def close(self) -> None:
-        if self._loop.running:
-            self._loop.call(self._close())
-        self._threads.shutdown()
-        super().close()
-
     async def _close(self) -> None:
         for session in list(self._sessions):
             await session.disconnect()
@@ -129,9 +119,8 @@ class PostgresqlEngine(ServerEngine):
             raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
         link = await self._server.open(database)
         try:
-            yield link
-        except ConnectionLost as error:
-            raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
+            with _explained():
+                yield link
         finally:
             await link.close()
 
@@ -139,11 +128,9 @@ class PostgresqlEngine(ServerEngine):
         if database != self._first:
             async with self._in(database) as link:
                 return await link.ask(sql, *values)
-        try:
+        with _explained():
             async with self._turn:
                 return await self._ask_again(sql, *values)
-        except ConnectionLost as error:
-            raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
 
     async def _ask_again(self, sql: str, *values: str) -> Values:
         """Ask on the service's own connection, and on a new one if it was lost: the statement only reads."""
@@ -156,3 +143,11 @@ class PostgresqlEngine(ServerEngine):
             await self._link.close()
         self._link = await self._server.open(self._first)
         return await self._link.ask(sql, *values)
+
+
+@contextlib.contextmanager
+def _explained() -> Iterator[None]:
+    try:
+        yield
+    except ConnectionLost as error:
+        raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None

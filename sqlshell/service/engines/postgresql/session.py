@@ -47,7 +47,7 @@ from sqlshell.service.engines.postgresql.statement_traits import (
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.engines.server.session import ServerSession
-from sqlshell.service.failure import Failure, ResultLost
+from sqlshell.service.failure import Failure, ResultLost, check_unicode
 from sqlshell.sql.identifiers import always_quoted, literal
 
 ROLLED_BACK: Final = "the transaction had failed and was rolled back; none of its changes were committed"
@@ -194,29 +194,30 @@ class PostgresqlSession(ServerSession):
         if before == "failed" and commits(word) and not self.transaction:
             outcome = replace(outcome, message=ROLLED_BACK, sql_state=sqlstate.WARNING)
         await self._look_at_place(sql, word)
-        if link.status("standard_conforming_strings") == "off" and self.transaction != "failed":
-            await link.ask("SET standard_conforming_strings = on")
-            raise Failure(sqlstate.UNSUPPORTED, UNESCAPED)
-        if (
-            self._server.read_only
-            and link.status("default_transaction_read_only") != "on"
-            and self.transaction != "failed"
-        ):
-            # RESET ALL does this, and so can a function that a SELECT calls.
-            await link.ask(READ_ONLY)
-        notices = link.take_notices()
-        encoding = link.status("client_encoding")
-        if encoding != "UTF8" and self.transaction != "failed":
-            await link.ask("SET client_encoding = 'UTF8'")
-            if encoding != "SQL_ASCII":
-                raise Failure(sqlstate.UNSUPPORTED, f"client_encoding must be UTF8, not {encoding}; {TO_UTF8}")
-            notices.append("WARNING: client_encoding remains UTF8, because the service always sends UTF-8")
+        warnings = await self._keep_settings(link) if self.transaction != "failed" else []
+        notices = [*link.take_notices(), *warnings]
         if notices and outcome.sql_state == sqlstate.DONE:
             if outcome.message[-1:].isdecimal():
                 # The number of changed rows is for programs too.
                 notices.append(outcome.message)
             return replace(outcome, message="\n".join(notices), sql_state=sqlstate.NOTICES)
         return outcome
+
+    async def _keep_settings(self, link: PgConnection) -> list[str]:
+        """Undo changes of settings that the service relies on; returns warnings. Raises Failure."""
+        if link.status("standard_conforming_strings") == "off":
+            await link.ask("SET standard_conforming_strings = on")
+            raise Failure(sqlstate.UNSUPPORTED, UNESCAPED)
+        if self._server.read_only and link.status("default_transaction_read_only") != "on":
+            # RESET ALL does this, and so can a function that a SELECT calls.
+            await link.ask(READ_ONLY)
+        encoding = link.status("client_encoding")
+        if encoding == "UTF8":
+            return []
+        await link.ask("SET client_encoding = 'UTF8'")
+        if encoding != "SQL_ASCII":
+            raise Failure(sqlstate.UNSUPPORTED, f"client_encoding must be UTF8, not {encoding}; {TO_UTF8}")
+        return ["WARNING: client_encoding remains UTF8, because the service always sends UTF-8"]
 
     async def _stored(self, link: PgConnection, sql: str, options: RunOptions, sink: Sink, store: Store) -> Outcome:
         """Run a statement and store its rows. If they cannot be stored, it is undone: a statement that changes data and
@@ -456,11 +457,7 @@ class PostgresqlSession(ServerSession):
 
 def _check_text(sql: str) -> None:
     """Raises Failure for a text that PostgreSQL cannot be sent."""
-    try:
-        sql.encode()
-    except UnicodeEncodeError:
-        message = "the statement contains half of a surrogate pair, which is not valid Unicode"
-        raise Failure(sqlstate.SYNTAX, message) from None
+    check_unicode(sql)
     if "\0" in sql:
         message = "the statement contains a NUL character, which PostgreSQL does not accept; remove it"
         raise Failure(sqlstate.SYNTAX, message)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from concurrent.futures import ThreadPoolExecutor
 
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import (
@@ -33,6 +34,7 @@ class ServerEngine(ResultFiles, ABC):
         super().__init__()
         self._loop = shared or EngineLoop(self.name)
         self._shares_loop = shared is not None
+        self._threads = ThreadPoolExecutor(WRITERS, f"{self.name}-rows")
 
     @property
     @abstractmethod
@@ -56,7 +58,14 @@ class ServerEngine(ResultFiles, ABC):
     def trim_memory(self) -> None:
         return
 
+    @abstractmethod
+    async def _close(self) -> None:
+        """Close the connections, in the engine's loop. Raises nothing."""
+
     def close(self) -> None:
+        if self._loop.running:
+            self._loop.call(self._close())
+        self._threads.shutdown()
         self._results.release_memory()
         if not self._shares_loop:
             self._loop.close()

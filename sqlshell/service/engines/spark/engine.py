@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import grpc
@@ -23,7 +22,7 @@ from sqlshell.service.engines.engine import (
     Sink,
     Traits,
 )
-from sqlshell.service.engines.server.engine import WRITERS, ServerEngine
+from sqlshell.service.engines.server.engine import ServerEngine
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.spark import CAPABILITIES, catalog, plans
 from sqlshell.service.engines.spark.client import Address, SparkClient
@@ -53,7 +52,6 @@ class SparkEngine(ServerEngine):
         self._address = address
         self._client = SparkClient(address)
         self._rendering = Rendering()
-        self._threads = ThreadPoolExecutor(WRITERS, "spark-rows")
         self._progressed = False
         self._own = KeptSession(self._client, ("", ""))
         """The session that answers questions of the service."""
@@ -80,7 +78,7 @@ class SparkEngine(ServerEngine):
         own = str(row["v"]).partition(" ")[0]
         return version if own == version else f"{version} (server {own})"
 
-    async def _end(self) -> None:
+    async def _close(self) -> None:
         if (session := self._own.lose()) is not None:
             with suppress(grpc.RpcError):
                 await self._client.end(session)
@@ -128,11 +126,8 @@ class SparkEngine(ServerEngine):
         self._rendering.release_memory()
 
     def close(self) -> None:
-        if self._loop.running:
-            self._loop.call(self._end())
-        self._threads.shutdown()
-        self._rendering.release_memory()
         super().close()
+        self._rendering.release_memory()
 
     def _of(self, seen: EngineSession | None) -> KeptSession:
         """The session that sees what is asked for: temporary views, and all tables of Sail's own catalog."""

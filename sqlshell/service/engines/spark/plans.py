@@ -6,11 +6,10 @@ import re
 from collections.abc import Sequence
 from typing import Any, Final
 
-from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.statement_traits import first_word
 from sqlshell.service.engines.spark.client import proto
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import check_unicode
 from sqlshell.sql.keywords import CREATE_FILLERS
 
 _ONE = re.compile(r"`((?:[^`]|``)*)`")
@@ -36,17 +35,14 @@ def statement(sql: str, rows: int = MOST) -> Any:
 
     Raises Failure (42601).
     """
+    check_unicode(sql)
     plan = proto.Plan()
     root = plan.root
     if rows < MOST and first_word(sql) in QUERIES:
         # Apache Spark makes all rows of a partition before it sends the first.
         root.limit.limit = rows
         root = root.limit.input
-    try:
-        root.sql.query = sql
-    except ValueError:
-        message = "the statement contains half of a surrogate pair, which is not valid Unicode"
-        raise Failure(sqlstate.SYNTAX, message) from None
+    root.sql.query = sql
     return plan
 
 
