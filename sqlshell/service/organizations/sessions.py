@@ -300,8 +300,6 @@ class Sessions:
         self._sessions: dict[tuple[str, str], Session] = {}
         self._numbers: Counter[str] = Counter()
         """The number of open sessions of each token, including those for one submission."""
-        self._leaving: set[Session] = set()
-        """Sessions that can no longer be found but still run statements."""
         self.on_end: Callable[[str, str], None] = lambda token_id, name: None
         """Called with the token and the name of a session that was closed."""
         self.was_lost: Callable[[str, str], bool | None] = lambda token_id, name: None
@@ -311,7 +309,7 @@ class Sessions:
         self.number_elsewhere: Callable[[str], tuple[int, int]] = lambda token_id: (0, 0)
         """Returns how many named sessions the other processes of the service have: those of a token, and all."""
         self._opened: set[Session] = set()
-        """All open sessions, including those without a name."""
+        """All open sessions: also those without a name, and those that can no longer be found but run statements."""
 
     def find(self, caller: Caller, name: str) -> Session | None:
         session = self._sessions.get((caller.token_id, name)) if name else None
@@ -394,9 +392,8 @@ class Sessions:
 
     def using(self, organization_id: str, database: str) -> Session | None:
         """A session whose current database is `database`, or None."""
-        leaving = [item for item in list(self._leaving) if item.organization.id == organization_id]
-        sessions = (*self.of_organization(organization_id), *leaving)
-        return next((item for item in sessions if item.connection.database == database), None)
+        named = [item for item in list(self._opened) if item.name and item.organization.id == organization_id]
+        return next((item for item in named if item.connection.database == database), None)
 
     def leave_dropped_object(self, organization_id: str, kind: str, name: str) -> None:
         """Remove a dropped store or compute pool from the contexts of all sessions."""
@@ -443,10 +440,7 @@ class Sessions:
     def forget(self, session: Session) -> None:
         """Remove a session; it is closed when its statements have finished."""
         self._sessions.pop((session.caller.token_id, session.name), None)
-        if session.waiting:
-            self._leaving.add(session)
-        else:
-            self.end(session)
+        self.end_if_left(session)
 
     @contextlib.contextmanager
     def admitting(self, session: Session) -> Iterator[None]:
@@ -467,15 +461,12 @@ class Sessions:
         """Note that a submission has finished in this session."""
         session.waiting -= 1
         session.used = time.monotonic()
-        kept = self._sessions.get((session.caller.token_id, session.name)) is session
-        if not kept and session.waiting <= 0:
-            self._leaving.discard(session)
-            self.end(session)
+        self.end_if_left(session)
 
     def end_if_left(self, session: Session) -> None:
-        """Close a session that was removed while a statement that does not run in it was admitted."""
-        if session in self._leaving and session.waiting <= 0:
-            self._leaving.discard(session)
+        """Close a session that can no longer be found, once it runs nothing."""
+        kept = self._sessions.get((session.caller.token_id, session.name)) is session
+        if not kept and session.waiting <= 0:
             self.end(session)
 
     def expire(self) -> None:
@@ -495,5 +486,5 @@ class Sessions:
             self.end(session)
 
     def close(self) -> None:
-        for session in (*self._sessions.values(), *self._leaving):
+        for session in list(self._opened):
             self.end(session)

@@ -158,10 +158,7 @@ class StatementService:
                 message = f"{commands[0][:100]!r} is a shell command, not SQL"
                 self.canceller.finish(records[0], sqlstate.SYNTAX, message)
                 self._cancel(records[1:])
-                if single_use:
-                    self._sessions.end(session)
-                else:
-                    self._sessions.end_if_left(session)
+                self._sessions.end_if_left(session)
                 return records
             if control is not None:
                 self._start(self._run_control(session, single_use, request, records[0], control))
@@ -343,10 +340,7 @@ class StatementService:
                 record.context = session.echo()
                 await self._guarded(record, session, self._control.run(session, record, asked))
         finally:
-            if single_use:
-                self._sessions.end(session)
-            else:
-                self._sessions.end_if_left(session)
+            self._sessions.end_if_left(session)
 
     async def _run_beside(
         self, session: Session, request: StatementRequest, record: Statement, asked: ControlStatement
