@@ -18,7 +18,7 @@ import sys
 import threading
 import time
 import typing
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
@@ -38,13 +38,12 @@ from sqlshell.service.engines.process.frames import (
     Ask,
     Broken,
     Call,
+    CancelRows,
     Channel,
     Close,
     Error,
     Frames,
-    GiveBack,
     Interrupt,
-    Leave,
     Memory,
     Open,
     Opened,
@@ -55,6 +54,7 @@ from sqlshell.service.engines.process.frames import (
     Run,
     State,
     Stop,
+    TrimMemory,
     convert_to,
     read_order,
     read_request,
@@ -224,11 +224,11 @@ class Host:
             case Ask():
                 held = self._connections.get(order.connection)
                 self.report(Progress(order.connection, held.progress() if held is not None else None))
-            case Leave():
+            case CancelRows():
                 self.engine.cancel_rows(order.number)
             case ReleaseMemory():
                 self._closing.put(self._release_memory)
-            case GiveBack() if self._growth.large:
+            case TrimMemory() if self._growth.large:
                 self._closing.put(return_unused_memory)
 
     def close(self) -> None:
@@ -329,26 +329,19 @@ class Host:
         send(channel, answer)
 
     def _call(self, channel: socket.socket, call: Call) -> None:
-        held = None
-        bodies: Sequence[bytes] = ()
-        result: Any = None
+        held = self._held(call.connection) if call.connection else None
         try:
-            if call.connection:
-                held = self._held(call.connection)
+            if held is not None:
                 result = _called(held.begin(call.number), CONNECTION, call)
             else:
                 result = _called(self.engine, ENGINE, call)
-                if call.method == "read":
-                    bodies, result = result, None
-            answer = Answer(
-                None, held.state() if held is not None else None, bodies=[len(body) for body in bodies], result=result
-            )
+            answer = Answer(None, held.state() if held is not None else None, result=result)
         except Exception as error:
             answer = Answer(self._error(error), held.state() if held is not None else None)
         finally:
             if held is not None:
                 held.end()
-        send(channel, answer, bodies)
+        send(channel, answer)
 
     def _error(self, error: Exception) -> Error:
         fatal = self._is_broken(error)

@@ -1,13 +1,12 @@
-"""The messages between the service and an engine's process: frames of MessagePack, followed by large bodies.
+"""The messages between the service and an engine's process: frames of MessagePack.
 
-A frame is its length in four bytes, followed by the message. Bodies follow unchanged; their sizes are in the message.
-Messages from the engine's process are decoded by type and not trusted beyond that.
+A frame is its length in four bytes, followed by the message. Messages from the engine's process are decoded by type and
+not trusted beyond that.
 """
 
 from __future__ import annotations
 
 import socket
-from collections.abc import Sequence
 from pathlib import Path
 from struct import Struct as Packed
 from typing import Any, Final
@@ -15,7 +14,7 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from sqlshell.service.engines.engine import Limits, Outcome, RunOptions
+from sqlshell.service.engines.engine import Limits, RunOptions
 from sqlshell.service.results.results import Layout
 
 READ: Final = 64 << 10
@@ -77,11 +76,11 @@ class ReleaseMemory(Message, frozen=True):
     """Request to release the memory for reading results, because none are being read."""
 
 
-class GiveBack(Message, frozen=True):
+class TrimMemory(Message, frozen=True):
     """Request to return to the system the memory that statements no longer use."""
 
 
-class Leave(Message, frozen=True):
+class CancelRows(Message, frozen=True):
     """The rows of a stream that a call evaluates are no longer needed."""
 
     number: int
@@ -91,7 +90,7 @@ class Stop(Message, frozen=True):
     """Shut down."""
 
 
-Order = Open | Channel | Interrupt | Close | Ask | ReleaseMemory | GiveBack | Leave | Stop
+Order = Open | Channel | Interrupt | Close | Ask | ReleaseMemory | TrimMemory | CancelRows | Stop
 
 
 class Opened(Message, frozen=True):
@@ -171,18 +170,15 @@ class Error(Struct, frozen=True, array_like=True):
 
 
 class Answer(Struct, frozen=True, array_like=True):
-    """The result of a call or a statement. `size` is the size of the result in bytes, `body` the rows of a small one,
-    `bodies` the sizes of the bodies after the frame.
-    """
+    """The result of a call or a statement. `size` is the size of the result in bytes, `body` the rows of a small
+    one."""
 
     error: Error | None = None
     state: State | None = None
-    outcome: Outcome | None = None
+    result: Any = None
     layout: Layout | None = None
     body: bytes = b""
     size: int = 0
-    bodies: list[int] = []
-    result: Any = None
 
 
 def _plain(value: Any) -> Any:
@@ -215,11 +211,9 @@ def convert_to(value: Any, kind: Any) -> Any:
     return msgspec.convert(value, kind, dec_hook=_made)
 
 
-def send(to: socket.socket, message: Struct, bodies: Sequence[bytes] = ()) -> None:
+def send(to: socket.socket, message: Struct) -> None:
     """Raises OSError."""
     to.sendall(frame(message))
-    for body in bodies:
-        to.sendall(body)
 
 
 class Frames:
@@ -229,34 +223,19 @@ class Frames:
         self._source = source
         self._held = b""
 
-    def next(self, *, exact: bool = False) -> bytes:
-        """The next message; b"" if the other side has closed the socket. `exact` reads nothing after it, so that a body
-        is received into its final buffer. Raises OSError; MemoryError for a message that was read and discarded.
-        """
-        if len(self._held) < _LENGTH.size and not self._more(_LENGTH.size, exact=exact):
+    def next(self) -> bytes:
+        """The next message; b"" if the other side has closed the socket. Raises OSError; MemoryError for a message that
+        was read and discarded."""
+        if len(self._held) < _LENGTH.size and not self._more(_LENGTH.size):
             return b""
         length = _LENGTH.unpack_from(self._held)[0]
         if length > MOST:
             raise msgspec.DecodeError(f"a message of {length:,} bytes")
         size = _LENGTH.size + length
-        if len(self._held) < size and not self._more(size, exact=exact):
+        if len(self._held) < size and not self._more(size):
             return b""
-        held, self._held = self._held, b""
-        message = held[_LENGTH.size : size]
-        self._held = held[size:]
+        message, self._held = self._held[_LENGTH.size : size], self._held[size:]
         return message
-
-    def body(self, size: int) -> bytes:
-        """The next bytes, unchanged. Raises OSError, EOFError."""
-        if not self._held:
-            body = self._source.recv(size, socket.MSG_WAITALL) if size else b""
-            if len(body) == size:
-                return body
-            self._held = body
-        if len(self._held) < size and not self._more(size, exact=True):
-            raise EOFError("the engine's process ended while it sent a result")
-        body, self._held = self._held[:size], self._held[size:]
-        return body
 
     def feed(self, data: bytes) -> list[bytes]:
         """The messages that are complete after adding data that another reader received."""
@@ -270,10 +249,15 @@ class Frames:
             self._held = self._held[size:]
         return messages
 
-    def _more(self, size: int, *, exact: bool = False) -> bool:
+    def _more(self, size: int) -> bool:
+        """Read until `size` bytes are held; False if the other side has closed the socket before."""
         parts, have = [self._held], len(self._held)
         try:
-            return self._read(parts, have, size, exact=exact)
+            while have < size and (part := self._source.recv(max(READ, size - have))):
+                parts.append(part)
+                have += len(part)
+            self._held = b"".join(parts)
+            return have >= size
         except MemoryError:
             # The next message begins after this one.
             have = sum(map(len, parts))
@@ -282,14 +266,3 @@ class Frames:
             while have < size and (read := self._source.recv_into(_dropped, min(READ, size - have))):
                 have += read
             raise
-
-    def _read(self, parts: list[bytes], have: int, size: int, *, exact: bool) -> bool:
-        while have < size:
-            part = self._source.recv(size - have if exact else max(READ, size - have))
-            if not part:
-                self._held = b"".join(parts)
-                return False
-            parts.append(part)
-            have += len(part)
-        self._held = b"".join(parts)
-        return True

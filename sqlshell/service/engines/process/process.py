@@ -15,7 +15,7 @@ import time
 from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import msgspec
 from msgspec import Struct
@@ -25,6 +25,7 @@ from sqlshell.service.engines.engine import Limits
 from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.process.frames import (
     READ,
+    Answer,
     Ask,
     Broken,
     Channel,
@@ -36,9 +37,13 @@ from sqlshell.service.engines.process.frames import (
     Order,
     Progress,
     ReplaceSoon,
+    Request,
     Stop,
+    convert_to,
     frame,
+    read_answer,
     read_report,
+    send,
 )
 from sqlshell.service.failure import Failure
 
@@ -142,8 +147,37 @@ class Process:
             self._unsent.append(frame(order))
             return self._flush()
 
+    def call(self, request: Request) -> Answer:
+        """Send a call and wait for its answer. Raises ProcessEnded."""
+        try:
+            with self._channel() as (channel, frames):
+                send(channel, request)
+                if not (message := frames.next()):
+                    raise ProcessEnded(begun=True)
+                return read_answer(message)
+        except (BrokenPipeError, ConnectionResetError):
+            # The process did not read what was sent.
+            raise ProcessEnded(begun=False) from None
+        except msgspec.MsgspecError as error:
+            self.kill(f"invalid reply from the engine's process: {error}")
+            raise ProcessEnded(begun=True) from None
+        finally:
+            self.used = True
+
+    def result(self, answer: Answer, kind: Any) -> Any:
+        """The result in an answer, as a type; None for None. Raises the error in it: Failure or OSError."""
+        if (error := answer.error) is None:
+            return convert_to(answer.result, kind) if kind is not None else None
+        if error.fatal:
+            # Other sessions see this reason, so it does not quote the message, which may contain this statement's data.
+            self.kill("the engine failed")
+            raise Failure(error.sql_state, f"the engine failed and was restarted: {error.message}")
+        if error.code:
+            raise OSError(error.code, error.message)
+        raise Failure(error.sql_state, error.message, error.missing)
+
     @contextlib.contextmanager
-    def channel(self) -> Iterator[tuple[socket.socket, Frames]]:
+    def _channel(self) -> Iterator[tuple[socket.socket, Frames]]:
         """An exclusive channel; it is closed after an error, because its reply may be unread. Raises ProcessEnded."""
         with self._counting:
             if not self.alive:
@@ -151,7 +185,7 @@ class Process:
             self._calls += 1
             channel = self._idle.pop() if self._idle else None
         try:
-            channel = channel or self._channel()
+            channel = channel or self._new_channel()
             try:
                 yield channel
             except BaseException:
@@ -204,7 +238,7 @@ class Process:
             self.kill("the engine's process did not exit")
             self._gone.wait(seconds)
 
-    def _channel(self) -> tuple[socket.socket, Frames]:
+    def _new_channel(self) -> tuple[socket.socket, Frames]:
         ours, theirs = socket.socketpair()
         with theirs:
             try:

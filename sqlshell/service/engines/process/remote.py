@@ -7,7 +7,6 @@ loop calls waits for the process: database, schema, transaction and progress are
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import itertools
 import stat
@@ -18,7 +17,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, cast
 
-import msgspec
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
@@ -43,15 +41,13 @@ from sqlshell.service.engines.process.frames import (
     Answer,
     Ask,
     Call,
+    CancelRows,
     Close,
-    GiveBack,
     Interrupt,
-    Leave,
     ReleaseMemory,
+    Request,
     Run,
-    convert_to,
-    read_answer,
-    send,
+    TrimMemory,
 )
 from sqlshell.service.engines.process.process import EngineConfig, Process, ProcessEnded
 from sqlshell.service.failure import Failure, ResultLost
@@ -59,7 +55,7 @@ from sqlshell.service.results.results import Discard, Spool
 from sqlshell.sql.analysis.kinds import is_repeatable
 
 MOST_IDLE: Final = 12
-"""After how many calls of give_back(), which happen every 5 seconds, a process without readers is stopped."""
+"""After how many calls of trim_memory(), which happen every 5 seconds, a process without readers is stopped."""
 
 LONGEST: Final = 30.0
 """The maximum number of seconds between two attempts to open the databases."""
@@ -98,7 +94,7 @@ class RemoteEngine:
         self._renderer: Process | None = None
         """The process that renders results, while there are readers."""
         self._idle = 0
-        """How often give_back() was called since the last reader."""
+        """How often trim_memory() was called since the last reader."""
         self._closed = False
         self._opened: EngineConfig
         """What the latest process was opened with."""
@@ -159,7 +155,7 @@ class RemoteEngine:
         return self._opened.folder / SPOOL / uuid.uuid4().hex
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        bodies: list[bytes] = self._again(lambda process: _read(process, path, start, counts), self.renderer)
+        bodies: list[bytes] = self._rendered("read", list[bytes], path, start, counts)
         return bodies
 
     def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
@@ -187,7 +183,7 @@ class RemoteEngine:
         for process in (self._process, self._renderer):
             if process is not None and process.used:
                 process.used = False
-                process.order(GiveBack())
+                process.order(TrimMemory())
         with self._rendering:
             if self._renderer is not None and self._idle > MOST_IDLE and not self._renderer.busy:
                 self._renderer.stop()
@@ -198,10 +194,10 @@ class RemoteEngine:
             renderer.order(ReleaseMemory())
 
     def attach(self, name: str, path: Path | None) -> None:
-        self._call("attach", name, path)
+        self._called(self.process, "attach", None, name, path, again=False)
 
     def detach(self, name: str) -> None:
-        self._call("detach", name)
+        self._called(self.process, "detach", None, name, again=False)
 
     def mount(self, store: str, copy: Path) -> None:
         self._ask("mount", None, store, copy)
@@ -241,7 +237,7 @@ class RemoteEngine:
 
     def cancel_rows(self, number: int) -> None:
         if self._process is not None:
-            self._process.order(Leave(number))
+            self._process.order(CancelRows(number))
 
     def stop(self) -> None:
         """Ask the process to exit. Never waits."""
@@ -258,29 +254,25 @@ class RemoteEngine:
 
     def _ask(self, method: str, kind: Any, *given: Any) -> Any:
         """Call an idempotent method."""
-        return self._again(lambda process: _called(process, Call(0, 0, method, list(given)), kind), self.process)
+        return self._called(self.process, method, kind, *given)
 
     def _rendered(self, method: str, kind: Any, *given: Any) -> Any:
         """Call an idempotent method of the process that renders results."""
-        return self._again(lambda process: _called(process, Call(0, 0, method, list(given)), kind), self.renderer)
-
-    def _call(self, method: str, *given: Any) -> None:
-        process = self.process()
-        try:
-            _called(process, Call(0, 0, method, list(given)), None)
-        except ProcessEnded:
-            raise Failure(sqlstate.INTERNAL, f"{process.why_it_ended()}; the operation may have taken effect") from None
+        return self._called(self.renderer, method, kind, *given)
 
     @staticmethod
-    def _again(work: Callable[[Process], Any], find: Callable[[], Process]) -> Any:
+    def _called(find: Callable[[], Process], method: str, kind: Any, *given: Any, again: bool = True) -> Any:
+        """Call a method, `again` in a new process if the first one ended."""
         process = find()
         try:
-            return work(process)
+            return process.result(process.call(Call(0, 0, method, list(given))), kind)
         except ProcessEnded:
-            process.why_it_ended()
+            why = process.why_it_ended()
+        if not again:
+            raise Failure(sqlstate.INTERNAL, f"{why}; the operation may have taken effect")
         process = find()
         try:
-            return work(process)
+            return process.result(process.call(Call(0, 0, method, list(given))), kind)
         except ProcessEnded:
             raise Failure(sqlstate.INTERNAL, process.why_it_ended()) from None
 
@@ -294,7 +286,7 @@ class RemoteConnection:
         self._engine = engine
         self._number = number
         self._process: Process | None = None
-        self._call = 0
+        self._latest = 0
         """The number of the latest call."""
         self._anew = ""
         """A warning about the session for the next statement."""
@@ -309,16 +301,10 @@ class RemoteConnection:
         if not isinstance(sink, Spool | Discard):
             raise TypeError("rows of an engine's process are kept by a Spool")
         file = self._engine.spool() if isinstance(sink, Spool) else None
+        name = str(file) if file is not None else None
         self._abandoned = False
-        process, answer = self._answered_run(sql, options, file, trusted=trusted)
-        self._take(answer)
-        try:
-            _check(answer, process)
-        except (Failure, OSError) as error:
-            raise self._failure_with_warning(error) from error
-        outcome = answer.outcome
-        if outcome is None:
-            raise msgspec.ValidationError("an answer without an outcome")
+        process, answer = self._call(lambda number: Run(self._number, number, sql, options, name, trusted))
+        outcome = self._checked(process, answer, Outcome)
         if isinstance(sink, Spool) and answer.layout is not None and file is not None:
             try:
                 self._keep(answer, outcome, sink, file, options)
@@ -330,14 +316,9 @@ class RemoteConnection:
         return self._with_warning(replace(outcome, written=None))
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
-        process = self._bound()
-        try:
-            outcome: Outcome = self._called(process, "load", Outcome, list(names), list(columns), path, options)
-        except ProcessEnded as end:
-            raise self._lost(process, end) from None
-        except Failure as error:
-            raise self._failure_with_warning(error) from error
-        return self._with_warning(outcome)
+        given = [list(names), list(columns), path, options]
+        process, answer = self._call(lambda number: Call(self._number, number, "load", given))
+        return self._with_warning(self._checked(process, answer, Outcome))
 
     def use(self, database: str, schema: str) -> None:
         self._ask("use", None, database, schema)
@@ -366,16 +347,12 @@ class RemoteConnection:
         return names[-3] if len(names) > 2 else self.database, names[-2] if len(names) > 1 else self.schema, names[-1]
 
     def lose_transaction(self) -> None:
-        process = self._bound()
-        try:
-            self._called(process, "lose_transaction", None)
-        except ProcessEnded as end:
-            raise self._lost(process, end) from None
+        self._ask("lose_transaction", None)
 
     def cancel(self, *, force: bool = False) -> bool:
         process = self._process
         if not force and process is not None:
-            process.order(Interrupt(self._number, self._call))
+            process.order(Interrupt(self._number, self._latest))
         if not force or process is None or not process.busy:
             return not force
         self._abandoned = True
@@ -397,22 +374,28 @@ class RemoteConnection:
             self._process.progress.pop(self._number, None)
             self._process.order(Close(self._number))
 
-    def _answered_run(
-        self, sql: str, options: RunOptions, file: Path | None, *, trusted: bool
-    ) -> tuple[Process, Answer]:
-        """The answer to a statement, which is sent again to a new process if it has not begun. Raises Failure."""
-        name = str(file) if file is not None else None
+    def _call(self, made: Callable[[int], Request], *, idempotent: bool = False) -> tuple[Process, Answer]:
+        """The answer to what is `made` with its number. It is sent again to a new process if it has not begun, or is
+        idempotent. Raises Failure."""
         for last in (False, True):
             process = self._bound()
             try:
-                with _channel(process) as (channel, frames):
-                    send(channel, Run(self._number, self._next_number(), sql, options, name, trusted))
-                    return process, _answer(frames.next())
+                answer = process.call(made(self._next_number()))
             except ProcessEnded as end:
-                if last or end.begun or self._abandoned:
+                if last or self._abandoned or (end.begun and not idempotent):
                     raise self._lost(process, end) from None
                 process.why_it_ended()
+            else:
+                self._take(answer)
+                return process, answer
         raise AssertionError
+
+    def _checked(self, process: Process, answer: Answer, kind: Any) -> Any:
+        """The result of a statement. Raises its error, with the warning about the session."""
+        try:
+            return process.result(answer, kind)
+        except (Failure, OSError) as error:
+            raise self._failure_with_warning(error) from error
 
     def _keep(self, answer: Answer, outcome: Outcome, sink: Spool, file: Path, options: RunOptions) -> None:
         """Keep a complete result, whose file is moved to where the engine's process cannot name it."""
@@ -448,8 +431,8 @@ class RemoteConnection:
         return Failure(sqlstate.INTERNAL, f"the statement failed because {why}; {effect}")
 
     def _next_number(self) -> int:
-        self._call += 1
-        return self._call
+        self._latest += 1
+        return self._latest
 
     def _take(self, answer: Answer) -> None:
         if answer.state is not None:
@@ -458,19 +441,14 @@ class RemoteConnection:
 
     def _ask(self, method: str, kind: Any, *given: Any) -> Any:
         """Call an idempotent method. Raises Failure."""
-        process = self._bound()
-        try:
-            return self._called(process, method, kind, *given)
-        except ProcessEnded:
-            process.why_it_ended()
-        process = self._bound()
-        try:
-            return self._called(process, method, kind, *given)
-        except ProcessEnded as end:
-            raise self._lost(process, end) from None
+        process, answer = self._call(lambda number: Call(self._number, number, method, list(given)), idempotent=True)
+        return process.result(answer, kind)
 
-    def _called(self, process: Process, method: str, kind: Any, *given: Any) -> Any:
-        return _called(process, Call(self._number, self._next_number(), method, list(given)), kind, self._take)
+    def _restore(self, process: Process, method: str, *given: Any) -> None:
+        """Call a method in a new process before the statement. Raises Failure and ProcessEnded."""
+        answer = process.call(Call(self._number, self._next_number(), method, list(given)))
+        self._take(answer)
+        process.result(answer, None)
 
     def _bound(self) -> Process:
         """The process, with the session restored to its previous database and schema if the process was replaced.
@@ -489,9 +467,9 @@ class RemoteConnection:
         try:
             self.timezone = ""
             if place != (self._engine.first_database, contents.INITIAL_SCHEMA):
-                self._called(process, "use", None, *place)
+                self._restore(process, "use", *place)
             if transaction:
-                self._called(process, "lose_transaction", None)
+                self._restore(process, "lose_transaction")
         except (ProcessEnded, Failure) as error:
             self._process, self.transaction, self._leaves = before, transaction, leaves
             if isinstance(error, ProcessEnded):
@@ -512,60 +490,3 @@ def _move(file: Path, target: Path) -> None:
     if not stat.S_ISREG(target.lstat().st_mode):
         target.unlink()
         raise OSError(errno.EINVAL, "not a regular file")
-
-
-def _answer(message: bytes) -> Answer:
-    if not message:
-        raise ProcessEnded(begun=True)
-    return read_answer(message)
-
-
-def _check(answer: Answer, process: Process) -> None:
-    """Raise the error in a reply."""
-    error = answer.error
-    if error is None:
-        return
-    if error.fatal:
-        # Other sessions see this reason, so it does not quote the message, which may contain this statement's data.
-        process.kill("the engine failed")
-        raise Failure(error.sql_state, f"the engine failed and was restarted: {error.message}")
-    if error.code:
-        raise OSError(error.code, error.message)
-    raise Failure(error.sql_state, error.message, error.missing)
-
-
-@contextlib.contextmanager
-def _channel(process: Process) -> Any:
-    """A channel of a process; errors of the socket become ProcessEnded."""
-    try:
-        with process.channel() as channel:
-            yield channel
-    except (BrokenPipeError, ConnectionResetError):
-        # The process did not read what was sent.
-        raise ProcessEnded(begun=False) from None
-    except EOFError:
-        raise ProcessEnded(begun=True) from None
-    except msgspec.MsgspecError as error:
-        process.kill(f"invalid reply from the engine's process: {error}")
-        raise ProcessEnded(begun=True) from None
-    finally:
-        process.used = True
-
-
-def _called(process: Process, call: Call, kind: Any, take: Callable[[Answer], None] = lambda answer: None) -> Any:
-    """Make a call and convert its result to a type. Raises Failure, OSError, ProcessEnded."""
-    with _channel(process) as (channel, frames):
-        send(channel, call)
-        answer = _answer(frames.next())
-        take(answer)
-    _check(answer, process)
-    return convert_to(answer.result, kind) if kind is not None else None
-
-
-def _read(process: Process, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-    with _channel(process) as (channel, frames):
-        send(channel, Call(0, 0, "read", [path, start, list(counts)]))
-        answer = _answer(frames.next(exact=True))
-        bodies = [frames.body(size) for size in answer.bodies]
-    _check(answer, process)
-    return bodies
