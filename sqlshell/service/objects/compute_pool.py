@@ -22,22 +22,19 @@ class StartPool(DialectStatement, frozen=True):
     name: str
     start: bool
 
-    @property
-    def title(self) -> str:
-        return f"{'START' if self.start else 'STOP'} COMPUTE_POOL"
-
     def needs(self) -> Needs:
-        return Needs(Work.SERVICE, changes=self.title)
+        return Needs(Work.SERVICE)
 
     def run(self, execution: Execution) -> Outcome:
-        execution.require(Rights.OBJECTS, self.title)
+        verb = f"{'START' if self.start else 'STOP'} COMPUTE_POOL"
+        execution.begin_change(Rights.OBJECTS, verb)
         with execution.organization.changing:
             pool = _find(execution, self.name)
             if pool is None:
                 execution.add("compute_pool", self.name, _detail(Size()) | {"running": self.start})
             else:
                 execution.change("compute_pool", self.name, {**pool, "running": self.start})
-        return Outcome(message=self.title)
+        return Outcome(message=verb)
 
 
 class ComputePool(Kind):

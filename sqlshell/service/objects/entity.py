@@ -51,10 +51,10 @@ class InsertEntity(DialectStatement, frozen=True):
     options: Mapping[str, str] = field(default_factory=dict)
 
     def needs(self) -> Needs:
-        return Needs(parts=() if self.store else PARTS[:3], changes="INSERT INTO ENTITY")
+        return Needs(parts=() if self.store else PARTS[:3])
 
     def run(self, execution: Execution) -> Outcome:
-        execution.require(Rights.DATA, "INSERT INTO ENTITY")
+        execution.begin_change(Rights.DATA, "INSERT INTO ENTITY")
         check_options(self.options)
         session = execution.session
         if not self.store and session.connection.resolve(self.names) in session.organization.streams.known:

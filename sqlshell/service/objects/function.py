@@ -23,7 +23,7 @@ from sqlshell.service.objects.kind import (
     DialectStatement,
     Execution,
     Kind,
-    Needs,
+    Result,
 )
 from sqlshell.service.objects.names import check_name
 from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
@@ -54,11 +54,8 @@ class CreateFunction(DialectStatement, frozen=True):
     replace: bool = False
     if_not_exists: bool = False
 
-    def needs(self) -> Needs:
-        return Needs(changes="CREATE FUNCTION")
-
     def run(self, execution: Execution) -> Outcome:
-        execution.require(Rights.OBJECTS, "CREATE FUNCTION")
+        execution.begin_change(Rights.OBJECTS, "CREATE FUNCTION")
         execution.check_options(self.options)
         execution.check_number(FUNCTION)
         check_name(self.name)
@@ -109,27 +106,22 @@ class DropFunction(DialectStatement, frozen=True):
     types: tuple[str, ...] | None
     if_exists: bool = False
 
-    def needs(self) -> Needs:
-        return Needs(changes="DROP FUNCTION")
-
-    def is_of_engine(self, execution: Execution) -> bool:
-        return self.types is None and not self._keys(execution)
-
-    def run(self, execution: Execution) -> Outcome:
-        execution.require(Rights.OBJECTS, "DROP FUNCTION")
-        keys = self._keys(execution) if self.types is None else [_key(self.name, self.types)]
+    def run(self, execution: Execution) -> Result:
+        named = [item.name for item in execution.scope.kept("function") if item.detail["name"] == self.name]
+        if self.types is None and not named:
+            # It is a macro of the engine.
+            return execution.run_engine(execution.sql)
+        execution.begin_change(Rights.OBJECTS, "DROP FUNCTION")
+        keys = named if self.types is None else [_key(self.name, self.types)]
         if len(keys) > 1:
             choice = f"specify the types: DROP FUNCTION {' or '.join(keys)}"
             raise Failure("42725", f"function name {self.name!r} is not unique; {choice}")
-        key = keys[0] if keys else self.name
+        key = keys[0]
         if execution.find("function", key) is not None:
             execution.forget("function", key)
         elif not self.if_exists:
             raise missing("function", key)
         return Outcome(message="DROP FUNCTION")
-
-    def _keys(self, execution: Execution) -> list[str]:
-        return [item.name for item in execution.scope.kept("function") if item.detail["name"] == self.name]
 
 
 class Function(Kind):

@@ -52,13 +52,13 @@ class Needs(Struct, frozen=True):
 
     `parts` are the parts of the session's context that resolve its names: with each request, clients send names in the
     context that their first statements have yet to create. `database` says that it uses the session's database, which
-    may be the initial one. `changes` is its verb and kind if it changes what the service keeps, for good.
+    may be the initial one, and `organizations` that it is about organizations, so that it belongs to none.
     """
 
     work: Work = Work.OBJECTS
     parts: tuple[str, ...] = ()
     database: bool = False
-    changes: str = ""
+    organizations: bool = False
 
 
 EVERYTHING = Needs(Work.ENGINE, PARTS, database=True)
@@ -103,6 +103,12 @@ class Execution(Struct, frozen=True):
     def require(self, rights: Rights, what: str) -> None:
         """Raises Failure if the session's role does not have `rights`."""
         require(self.session, rights, what)
+
+    def begin_change(self, rights: Rights, what: str) -> None:
+        """Check that a statement may change what the service keeps, which no ROLLBACK undoes. Raises Failure."""
+        if self.session.connection.transaction:
+            raise Failure("25001", f"{what} cannot run in a transaction; COMMIT or ROLLBACK first")
+        self.require(rights, what)
 
     def find(self, kind: str, name: str) -> Object | None:
         return self.organization.catalog.find(self.organization.id, kind, name)
@@ -174,14 +180,6 @@ class DialectStatement(Struct, frozen=True):
     def needs(self) -> Needs:
         return Needs()
 
-    @property
-    def about_organizations(self) -> bool:
-        return False
-
-    def is_of_engine(self, execution: Execution) -> bool:
-        """Whether it is about an object of the engine: the service has none of this name."""
-        return False
-
     def run(self, execution: Execution) -> Result:
         """Run the statement, in a thread. Raises Failure."""
         raise NotImplementedError
@@ -209,16 +207,17 @@ class OfKind(DialectStatement, frozen=True, kw_only=True):
     def needs(self) -> Needs:
         return self.of.needs(self)
 
-    @property
-    def about_organizations(self) -> bool:
-        return self.of.name == "organization"
-
 
 class Changing(OfKind, frozen=True, kw_only=True):
     """CREATE, UPDATE or DROP of an object; `store` is the store of an entity, "" for the session's."""
 
     options: Mapping[str, str] = field(default_factory=dict)
     store: str = ""
+
+    def begin(self, execution: Execution) -> None:
+        """Check that the statement may run. Raises Failure."""
+        check = execution.require if self.of.is_transactional else execution.begin_change
+        check(Rights.OBJECTS, self.title)
 
 
 class Create(Changing, frozen=True, kw_only=True):
@@ -232,7 +231,7 @@ class Create(Changing, frozen=True, kw_only=True):
     def run(self, execution: Execution) -> Result:
         if self.of.is_engines:
             return self.of.create(self, execution) or Outcome(message=self.title)
-        execution.require(Rights.OBJECTS, self.title)
+        self.begin(execution)
         if not (self.if_not_exists and execution.find(self.kind, self.name) is not None):
             execution.check_names(self.names)
             execution.check_options(self.options)
@@ -252,13 +251,12 @@ class Drop(Changing, frozen=True, kw_only=True):
     if_exists: bool = False
     cascade: bool = False
 
-    def is_of_engine(self, execution: Execution) -> bool:
-        return self.of.is_of_engine(self, execution)
-
     def run(self, execution: Execution) -> Result:
+        if self.of.is_of_engine(self, execution):
+            return execution.run_engine(execution.sql)
         result = None
         if not self.of.is_engines:
-            execution.require(Rights.OBJECTS, self.title)
+            self.begin(execution)
         try:
             result = self.of.drop(self, execution)
         except Failure as failure:
@@ -271,7 +269,7 @@ class Update(Changing, frozen=True, kw_only=True):
     verb = "update"
 
     def run(self, execution: Execution) -> Result:
-        execution.require(Rights.OBJECTS, self.title)
+        self.begin(execution)
         execution.check_options(self.options)
         # Read, change and write back: without the lock, a concurrent change would be lost.
         with execution.organization.changing:
@@ -388,13 +386,12 @@ class Kind:
     def needs(self, statement: OfKind) -> Needs:
         """What a statement needs."""
         alone, parts = self.is_services or isinstance(statement, Use | Describe), self.parts(statement)
-        changes = isinstance(statement, Changing) and not self.is_transactional
         made = isinstance(statement, Create | Drop) and self.is_relation
         return Needs(
             Work.SERVICE if alone else Work.OBJECTS,
             parts,
             database=made or (isinstance(statement, Use) and "database" in parts),
-            changes=statement.title if changes else "",
+            organizations=self.name == "organization",
         )
 
     def parts(self, statement: OfKind) -> tuple[str, ...]:

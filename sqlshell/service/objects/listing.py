@@ -49,13 +49,10 @@ class List(DialectStatement, frozen=True):
     show: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def about_organizations(self) -> bool:
-        return self.what == "organizations"
-
     def needs(self) -> Needs:
         # The engine evaluates a condition.
-        return Needs(Work.ENGINE if self.where else Work.SERVICE, self._parts())
+        work = Work.ENGINE if self.where else Work.SERVICE
+        return Needs(work, self._parts(), organizations=self.what == "organizations")
 
     def _parts(self) -> tuple[str, ...]:
         if self.what == "schemas" and not self.place:
@@ -66,13 +63,15 @@ class List(DialectStatement, frozen=True):
             return behind(self.names)
         return ()
 
-    def is_of_engine(self, execution: Execution) -> bool:
-        """Whether SHOW of this word is for the engine: it shows all schemas, or describes a relation."""
-        session = execution.session
-        shows = self.show and not self.place
-        return shows and (self.what == "schemas" or session.exists(session.connection.resolve((self.what,))))
-
     def run(self, execution: Execution) -> Result:
+        session = execution.session
+        if (
+            self.show
+            and not self.place
+            and (self.what == "schemas" or session.exists(session.connection.resolve((self.what,))))
+        ):
+            # DuckDB's SHOW shows all schemas, and describes a relation.
+            return execution.run_engine(execution.sql)
         kind = BY_PLURAL.get(self.what)
         if kind is None or not kind.listing:
             raise unsupported("SHOW" if self.show else "LIST", self.what)

@@ -55,12 +55,12 @@ class CopyWaiter(Protocol):
 
 
 class _Copy(Struct):
-    """The copy of one store: its file, the copied entities, and the reasons for those that could not be copied."""
+    """The copy of one store: its file, and for each entity the version that was read and the reason why it could not be
+    copied, "" for one that is in the copy."""
 
     lock: threading.Lock = field(default_factory=threading.Lock)
     path: Path | None = None
-    held: dict[str, Stamp] = {}
-    failed: dict[str, tuple[Stamp, str]] = {}
+    read: dict[str, tuple[Stamp, str]] = {}
 
 
 class Copies:
@@ -85,20 +85,14 @@ class Copies:
         with self._lock:
             copy = self._copies.setdefault(store, _Copy())
         with _turn(copy.lock, waiting):
-            asked = [
-                name
-                for name in wanted
-                if copy.held.get(name) != known[name] and copy.failed.get(name, (None, ""))[0] != known[name]
-            ]
-            gone = copy.held.keys() - known.keys()
+            asked = [name for name in wanted if name not in copy.read or copy.read[name][0] != known[name]]
+            gone = any(name not in known for name, (_, reason) in copy.read.items() if not reason)
             if asked or gone or copy.path is None:
                 self._renew(store, copy, root, known, asked, waiting)
             elif not self._attached(store):
                 # The engine was restarted.
                 self._engine.mount(store, copy.path)
-            return {
-                name: copy.failed[name][1] for name in wanted if copy.failed.get(name, (None, ""))[0] == known[name]
-            }
+            return {name: copy.read[name][1] for name in wanted if copy.read[name][1]}
 
     def drop(self, store: str) -> None:
         """Detach a store's database and remove its copy. Raises Failure."""
@@ -137,21 +131,23 @@ class Copies:
         waiting: CopyWaiter | None,
     ) -> None:
         """Create a new copy with the entities `asked` for and the unchanged entities of the old copy."""
-        keep = [name for name, stamp in copy.held.items() if known.get(name) == stamp and name not in asked]
-        failed = {name: state for name, state in copy.failed.items() if name in known and name not in asked}
-        left = [*asked, *_others(known, {*keep, *failed, *asked})]
+        read = {
+            name: state
+            for name, state in copy.read.items()
+            if name not in asked and name in known and (state[1] or state[0] == known[name])
+        }
+        keep = [name for name, (_, reason) in read.items() if not reason]
+        left = [*asked, *_others(known, {*read, *asked})]
         for _ in range(AGAIN):
             into = self._folder / uuid.uuid4().hex
             into.mkdir(mode=0o700)
             try:
-                held, refused, ended_at = self._converted(root, into, copy, keep, left, waiting)
-                for name, reason in refused.items():
-                    failed[name] = known[name], reason
+                reports, ended_at = self._converted(root, into, copy, keep, left, waiting)
+                read |= {name: (stamp or known[name], reason) for name, (stamp, reason) in reports.items() if reason}
                 if ended_at is None:
+                    read |= {name: (stamp, "") for name, (stamp, reason) in reports.items() if stamp and not reason}
                     self._engine.mount(store, into / COPY)
-                    before, copy.path = copy.path, into / COPY
-                    copy.held = {name: copy.held[name] for name in keep} | held
-                    copy.failed = failed
+                    before, copy.path, copy.read = copy.path, into / COPY, read
                     if before is not None:
                         shutil.rmtree(before.parent, ignore_errors=True)
                     return
@@ -159,13 +155,14 @@ class Copies:
                 shutil.rmtree(into, ignore_errors=True)
                 raise
             shutil.rmtree(into, ignore_errors=True)
-            left = [name for name in left if name not in failed]
+            left = [name for name in left if name not in read]
         raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {ended_at}")
 
     def _converted(
         self, root: int, into: Path, before: _Copy, keep: list[str], asked: list[str], waiting: CopyWaiter | None
-    ) -> tuple[dict[str, Stamp], dict[str, str], str | None]:
-        """Run a converter: the copied entities, the reasons for the others, and the reason if it ended too early."""
+    ) -> tuple[dict[str, tuple[Stamp | None, str]], str | None]:
+        """Run a converter: for each entity its version, if it was copied, and the reason, if it was not; and why the
+        process ended too early, None if it did not."""
         threads = min(self._limits.threads or os.cpu_count() or 1, THREADS)
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         memory = min(sandbox.size(self._limits.memory, machine) or MEMORY, MEMORY)
@@ -188,43 +185,39 @@ class Copies:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
         )
-        ended, late = threading.Event(), threading.Event()
+        canceled, why = threading.Event(), "the process that copies it crashed, possibly out of memory"
 
-        def end(why: threading.Event = ended) -> None:
-            why.set()
+        def cancel() -> None:
+            canceled.set()
             process.kill()
 
-        timer = threading.Timer(SECONDS, end, (late,))
-        timer.start()
         if waiting is not None:
-            waiting.cancel_copy = end
+            waiting.cancel_copy = cancel
         try:
-            output, _ = process.communicate(msgspec.json.encode(order))
+            output, _ = process.communicate(msgspec.json.encode(order), SECONDS)
+        except subprocess.TimeoutExpired:
+            why = f"copying took longer than {SECONDS:.0f} seconds"
+            process.kill()
+            output, _ = process.communicate()
         finally:
             if waiting is not None:
                 waiting.cancel_copy = None
-            timer.cancel()
             process.kill()
             process.wait()
-        if ended.is_set():
+        if canceled.is_set():
             raise Failure(sqlstate.CANCELED, "the statement was canceled while files of a store were copied")
-        held: dict[str, Stamp] = {}
-        failed: dict[str, str] = {}
-        at = ""
+        reports: dict[str, tuple[Stamp | None, str]] = {}
         for line in output.splitlines():
             with contextlib.suppress(msgspec.DecodeError):
                 report = msgspec.json.decode(line, type=CopyReport)
-                at = report.name
-                if report.stamp is not None:
-                    held[report.name] = report.stamp
-                elif report.reason:
-                    failed[report.name] = report.reason
+                reports[report.name] = report.stamp, report.reason
         if process.returncode == 0:
-            return held, failed, None
-        if at and at not in failed and at not in held:
-            timeout = f"copying took longer than {SECONDS:.0f} seconds"
-            failed[at] = timeout if late.is_set() else "the process that copies it crashed, possibly out of memory"
-        return held, failed, failed.get(at) or "the process that copies its files crashed"
+            return reports, None
+        begun = next((name for name, report in reports.items() if report == (None, "")), "")
+        if begun:
+            reports[begun] = None, why
+        at = next(reversed(reports), "")
+        return reports, reports[at][1] if at and reports[at][1] else "the process that copies its files crashed"
 
 
 def _others(known: Mapping[str, Stamp], done: Collection[str]) -> list[str]:

@@ -199,8 +199,8 @@ class Executor:
         files: Sequence[Attachment],
         options: RunOptions,
     ) -> Outcome | StartedFeed:
-        engine, needs = session.organization.engine, asked.needs()
-        if needs.work is not Work.SERVICE:
+        engine = session.organization.engine
+        if asked.needs().work is not Work.SERVICE:
             privileges.check_role(session)
         if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
             raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} does not support streams")
@@ -216,10 +216,6 @@ class Executor:
             created=lambda outcome, kind, relation: artifacts.creation_outcome(record, outcome, kind, relation),
             queries=lambda: queries.listed(self._latest(session, record), session),
         )
-        if asked.is_of_engine(execution):
-            return self._run_engine(session, record, options, record.sql)
-        if session.connection.transaction and needs.changes:
-            raise Failure("25001", f"{needs.changes} cannot run in a transaction; COMMIT or ROLLBACK first")
         if isinstance(asked, DescribeStatement):
             with placed(record.sql, "", asked.sql):
                 return describe.describe(asked.sql, execution)

@@ -266,7 +266,7 @@ class StatementService:
         Statements about organizations, or about statements without an organization, belong to none.
         """
         here = session.organization.id
-        about = is_control(asked) or (asked is not None and asked.about_organizations)
+        about = is_control(asked) or (asked is not None and asked.needs().organizations)
         if record.organization != here and not about:
             self.store.move(record, here)
             record.context = replace(session.echo(), timezone=None)
