@@ -122,10 +122,10 @@ class Schema(Kind):
     listing = columns("Name", "IsDefault=default", "Owner", *TIMES, "Type", "State", "Database")
     relation = columns("database_name=database", "name", *OWNED)
 
-    def made(self, verb: str, values: dict[str, Any]) -> DialectStatement:
+    def made(self, verb: str, **values: Any) -> DialectStatement:
         if "database" in values:
             values["names"] = (values.pop("database"), values["names"])
-        return super().made(verb, values)
+        return super().made(verb, **values)
 
     def parts(self, statement: OfKind) -> tuple[str, ...]:
         return ("database",) if len(statement.names) == 1 else ()

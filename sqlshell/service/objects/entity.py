@@ -113,8 +113,8 @@ class Entity(Kind):
         beginning = "[ WITH <options:flags> ] [ FROM BEGINNING =from_beginning ]"
         yield "print", Form(f"PRINT ENTITY ! <names:path> {_IN_STORE} {beginning}", _print)
 
-    def made(self, verb: str, values: dict[str, Any]) -> DialectStatement:
-        return super().made(verb, values if verb == "describe" else _in_store(values))
+    def made(self, verb: str, **values: Any) -> DialectStatement:
+        return super().made(verb, **(values if verb == "describe" else _in_store(values)))
 
     def parts(self, statement: OfKind) -> tuple[str, ...]:
         if getattr(statement, "store", ""):

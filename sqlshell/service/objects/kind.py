@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import Any, ClassVar
 
 from msgspec import Struct, field
@@ -375,9 +376,9 @@ class Kind:
         """The forms of its statements, each with a verb."""
         for verb in self.verbs:
             for text in [text for own, text in self.syntax if own == verb] or [SYNTAX[verb]]:
-                yield verb, Form(text.replace("KIND", self.title), _maker(self, verb))
+                yield verb, Form(text.replace("KIND", self.title), partial(self.made, verb))
 
-    def made(self, verb: str, values: dict[str, Any]) -> DialectStatement:
+    def made(self, verb: str, **values: Any) -> DialectStatement:
         """The statement with the values that a form has read."""
         if isinstance(values["names"], str):
             values["names"] = (values["names"],)
@@ -444,13 +445,6 @@ class Kind:
         if not found:
             raise missing(self.name, name)
         return properties((*self.listing, *self.details), found[0], execution.sink)
-
-
-def _maker(kind: Kind, verb: str) -> Callable[..., DialectStatement]:
-    def make(**values: Any) -> DialectStatement:
-        return kind.made(verb, values)
-
-    return make
 
 
 def behind(before: Names) -> tuple[str, ...]:

@@ -13,15 +13,13 @@ from sqlshell.service.objects.kinds import KINDS
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.rights import Rights
 
-_VERBS = ("create", "drop", "update", "alter")
+_PREDEFINED = frozenset({"role", "organization"})
 _OBJECTS = (
-    *(kind.name for kind in KINDS if "create" in kind.verbs or kind.is_relation),
+    *(kind.name for kind in KINDS if kind.is_relation or ("create" in kind.verbs and kind.name not in _PREDEFINED)),
     *("function", "index", "sequence", "type", "macro", "application"),
 )
 _NEEDS = {
-    **{
-        f"{verb}_{kind}": Rights.OBJECTS for kind in _OBJECTS for verb in _VERBS if kind not in {"role", "organization"}
-    },
+    **{f"{verb}_{kind}": Rights.OBJECTS for kind in _OBJECTS for verb in ("create", "drop", "update", "alter")},
     **dict.fromkeys(("create", "drop", "alter", "ownership", "manage", "all"), Rights.OBJECTS),
     # A query of the interface writes to a relation.
     **dict.fromkeys(("create_query", "insert", "update", "delete", "truncate", "write"), Rights.DATA),

@@ -105,19 +105,6 @@ class Copies:
                 if copy.path is not None:
                     shutil.rmtree(copy.path.parent, ignore_errors=True)
 
-    def mount_again(self) -> None:
-        """Attach all copies after a restart of the engine.
-
-        Takes no copy's lock, because its holder may be waiting for the engine.
-        """
-        with self._lock:
-            copies = list(self._copies.items())
-        for store, copy in copies:
-            if copy.path is not None:
-                # The next statement that needs it creates it again.
-                with contextlib.suppress(Failure):
-                    self._engine.mount(store, copy.path)
-
     def _attached(self, store: str) -> bool:
         return any(row[0] == store for row in self._engine.catalog(CatalogQuery("databases")))
 

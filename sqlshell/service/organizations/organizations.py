@@ -419,7 +419,6 @@ class Organizations:
             return broken | {("database", name): reason for name, reason in engine.broken.items()}
 
         def renewed() -> None:
-            copies.mount_again()
             if organization is not None:
                 organization.broken = broken_now()
                 organization.read_table_ids()
