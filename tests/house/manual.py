@@ -14,8 +14,7 @@ from sqlshell.config import settings as config
 from sqlshell.config.settings import PREFIX, SETTINGS, Setting
 from sqlshell.interface import sqlstate
 from sqlshell.launch.serve import SERVE, OptionSpec
-from sqlshell.service.engines import postgresql, spark
-from sqlshell.service.engines.duckdb import traits as duckdb
+from sqlshell.service.engines import duckdb, postgresql, spark
 from sqlshell.service.engines.engine import Capabilities
 from sqlshell.shell.commands import GROUPS, Command
 from sqlshell.shell.commands.examples import EXAMPLES

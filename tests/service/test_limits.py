@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 
 from sqlshell.launch.serve import SERVE
 from sqlshell.service.bounds import EMBEDDED_BOUNDS, Bounds, limit_option
-from sqlshell.service.engines.duckdb.feeds import evaluate, make_feed
+from sqlshell.service.engines.duckdb.streams import evaluate, make_stream_query
 from sqlshell.service.failure import Failure
 from sqlshell.service.statements.store import MESSAGE
 from tests.conftest import Served, serve, stop
@@ -370,8 +370,8 @@ def test_the_time_and_size_of_rows_of_a_stream() -> None:
     connection = duckdb.connect()
     connection.execute("create table s as select range as i from range(300000)")
     relation = (str(connection.execute("select current_database()").fetchall()[0][0]), "main", "s")
-    slow = make_feed(connection, "select list_sum(range(1000 + i % 7)) as a from s", [relation])
-    wide = make_feed(connection, "select repeat('x', 30000) as a from s", [relation])
+    slow = make_stream_query(connection, "select list_sum(range(1000 + i % 7)) as a from s", [relation])
+    wide = make_stream_query(connection, "select repeat('x', 30000) as a from s", [relation])
     assert slow is not None
     assert wide is not None
     with pytest.raises(Failure, match="--max-seconds") as late:

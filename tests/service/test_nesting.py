@@ -6,13 +6,13 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.service.engines.duckdb.nesting import MOST, check_nesting
+from sqlshell.service.engines.duckdb.statement_traits import MOST_NESTED, check_nesting
 from sqlshell.service.failure import Failure
 from tests.conftest import Served
 from tests.service.client import Client
 
-DEEP = "(" * (MOST + 1)
-WIDE = "(" * (3 * MOST)
+DEEP = "(" * (MOST_NESTED + 1)
+WIDE = "(" * (3 * MOST_NESTED)
 
 
 @pytest.mark.parametrize(
@@ -21,7 +21,7 @@ WIDE = "(" * (3 * MOST)
         f"select {DEEP}",
         f"select {DEEP}1{')' * len(DEEP)}",
         f"select {'[' * len(DEEP)}",
-        f"select {'([{' * MOST}",
+        f"select {'([{' * MOST_NESTED}",
         f"select e'\\'', {DEEP}",
         f"select '(', \"(\", $$($$, a$b$, {DEEP}",
         f"/* ' */ -- $$\nselect {DEEP}",
@@ -38,7 +38,7 @@ def test_deep_brackets_are_refused(sql: str) -> None:
 @pytest.mark.parametrize(
     "sql",
     [
-        f"select {'(' * MOST}1{')' * MOST}",
+        f"select {'(' * MOST_NESTED}1{')' * MOST_NESTED}",
         f"select '{WIDE}', \"{WIDE}\"",
         f"select e'\\'{WIDE}'",
         f"select $a${WIDE}$a$, $${WIDE}$$",

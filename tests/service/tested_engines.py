@@ -15,8 +15,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.service.engines import postgresql, spark
-from sqlshell.service.engines.duckdb import traits as duckdb
+from sqlshell.service.engines import duckdb, postgresql, spark
 from sqlshell.service.engines.engine import Capabilities
 from tests.conftest import Served, serve, stop
 from tests.service import postgresql as postgresql_server

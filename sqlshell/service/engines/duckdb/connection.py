@@ -19,18 +19,22 @@ from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.configuration import Setting, check_setting, is_zone, keep_unlocked
 from sqlshell.service.engines.duckdb.contents import columns
 from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.feeds import make_feed
-from sqlshell.service.engines.duckdb.nesting import check_nesting
 from sqlshell.service.engines.duckdb.planned import planned
-from sqlshell.service.engines.duckdb.replay import check_replay
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.results.render import type_name
 from sqlshell.service.engines.duckdb.results.result_files import Reader
 from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, check_columns, gives_rows, kind_of
 from sqlshell.service.engines.duckdb.rights.check import AllowedStatement, Policy, check, denied, spoken
-from sqlshell.service.engines.duckdb.statement_traits import brief, first_word, returns_rows, writes_inside
-from sqlshell.service.engines.duckdb.stream_use import StreamUse
+from sqlshell.service.engines.duckdb.statement_traits import (
+    brief,
+    check_nesting,
+    check_replay,
+    first_word,
+    returns_rows,
+    writes_inside,
+)
+from sqlshell.service.engines.duckdb.streams import StreamUse, make_stream_query
 from sqlshell.service.engines.duckdb.translation.binding import Binder, explained
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
 from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rows, RunOptions, Sink, StreamQuery
@@ -219,24 +223,24 @@ class DuckdbConnection:
         with self._statement():
             translation = self._translation(sql, options)
             if translation is None:
-                feed = self._feed(sql, streams, options)
+                query = self._stream_query(sql, streams, options)
             else:
                 with explained(translation):
-                    feed = self._feed(translation.statement.sql, streams, options)
-                feed = replace(feed, from_earliest=translation.from_earliest) if feed is not None else None
-            if feed is not None:
-                check_columns(len(feed.columns), options)
-                bounded(feed.columns, options)
-            return feed
+                    query = self._stream_query(translation.statement.sql, streams, options)
+                query = replace(query, from_earliest=translation.from_earliest) if query is not None else None
+            if query is not None:
+                check_columns(len(query.columns), options)
+                bounded(query.columns, options)
+            return query
 
-    def _feed(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
+    def _stream_query(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
         if self._parsed(sql).kind != "SELECT" or writes_inside(sql):
             return None
         # The rows of the SELECT are read again and again, in a READ ONLY transaction of the engine's own.
         self._checked(sql, replace(options, rights=Rights.READ))
         read = StreamUse(self._connection, streams, self.resolve, bound=not self._open).read(sql)
         with self._reading(options.rights is Rights.READ):
-            return make_feed(self._connection, sql, read) if read else None
+            return make_stream_query(self._connection, sql, read) if read else None
 
     def plan(self, sql: str, options: RunOptions) -> Plan:
         with self._statement():

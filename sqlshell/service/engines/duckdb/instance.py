@@ -13,7 +13,7 @@ import duckdb
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.duckdb import messages, objects, published
+from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, messages, objects, published, version
 from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.contents import (
@@ -24,11 +24,10 @@ from sqlshell.service.engines.duckdb.contents import (
 )
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.feeds import evaluate
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.rights.check import Policy
-from sqlshell.service.engines.duckdb.traits import CAPABILITIES, TRAITS, version
+from sqlshell.service.engines.duckdb.streams import evaluate
 from sqlshell.service.engines.engine import (
     CatalogQuery,
     EngineSession,
@@ -232,11 +231,11 @@ class DuckdbEngine(ResultFiles):
         rows = self.read_listing(f"SELECT max(rowid) FROM {name} WHERE rowid >= {least}")
         return int(rows[0][0]) + 1 if rows and rows[0][0] else least
 
-    def rows(self, feed: StreamQuery, start: int, end: int, number: int) -> list[str]:
+    def rows(self, query: StreamQuery, start: int, end: int, number: int) -> list[str]:
         unwanted = self._read[number] = threading.Event()
         try:
             # A separate cursor: a slow statement here blocks no other.
-            return evaluate(self._root.cursor(), feed, start, end, self._seconds, unwanted)
+            return evaluate(self._root.cursor(), query, start, end, self._seconds, unwanted)
         finally:
             del self._read[number]
 

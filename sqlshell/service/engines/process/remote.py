@@ -21,9 +21,8 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb import contents, objects
+from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, contents, objects, version
 from sqlshell.service.engines.duckdb.published import FOLDER, SPOOL, PublishedRelations
-from sqlshell.service.engines.duckdb.traits import CAPABILITIES, TRAITS, version
 from sqlshell.service.engines.engine import (
     CatalogQuery,
     EngineSession,
@@ -231,8 +230,8 @@ class RemoteEngine:
     def head(self, stream: Relation, least: int = 0) -> int:
         return int(self._ask("head", int, stream, least))
 
-    def rows(self, feed: StreamQuery, start: int, end: int, number: int) -> list[str]:
-        rows: list[str] = self._ask("rows", list[str], feed, start, end, number)
+    def rows(self, query: StreamQuery, start: int, end: int, number: int) -> list[str]:
+        rows: list[str] = self._ask("rows", list[str], query, start, end, number)
         return rows
 
     def cancel_rows(self, number: int) -> None:
