@@ -165,8 +165,6 @@ NOT_HERE = f"a SELECT on a stream supports only filters and projections, because
 def make_stream_query(
     connection: duckdb.DuckDBPyConnection, sql: str, streams: Sequence[Relation]
 ) -> StreamQuery | None:
-    connection: duckdb.DuckDBPyConnection, sql: str, streams: Sequence[Relation]
-) -> StreamQuery | None:
     """The query of a SELECT that reads `streams`; None if DuckDB does not show its tree.
 
     Raises Failure (0A000) if it is not supported.
