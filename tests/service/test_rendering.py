@@ -197,6 +197,18 @@ def test_results_of_many_rows_are_whole_and_in_order(session: Session) -> None:
     assert rows[59_999] == ["59999", "1970-01-01 16:39:59Z"]
 
 
+@pytest.mark.parametrize("opened", [False, True])
+@pytest.mark.parametrize("sql", ["UPDATE t SET i = 2\nRETURNING nosuch", "INSERT INTO t\nSELECT nosuch RETURNING i"])
+def test_an_unknown_column_is_shown_where_it_is(one_row: Session, sql: str, opened: bool) -> None:
+    if opened:
+        one_row.run("BEGIN")
+    with pytest.raises(Failure, match=r"nosuch(?s:.*)\n\nLINE 2: .*nosuch.*\n +\^{6}$"):
+        one_row.run(sql)
+    if opened:
+        one_row.run("ROLLBACK")
+    assert one_row.rows("FROM t") == [["1"]]
+
+
 WIDE = "i, repeat(chr((97 + i % 26)::INT), 5000) AS s"
 RETURNING = (
     f"INSERT INTO t SELECT range FROM range(30000) RETURNING {WIDE}",

@@ -537,7 +537,7 @@ class DuckdbConnection:
         head = " ".join([first, *named]).upper().rstrip(";")
         counts = kind in COUNTED and not returns_rows(sql)
         if not counts and kind != "TRANSACTION" and gives_rows(parsed):
-            return self._whole(kind, sql, head, options, sink)
+            return self._whole(kind, sql, parsed, head, options, sink)
         if kind == "TRANSACTION":
             self._cancellation.execute(parsed)
             return Outcome(message=head)
@@ -546,11 +546,11 @@ class DuckdbConnection:
         number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
         return Outcome(message=head + number)
 
-    def _whole(self, kind: str, sql: str, head: str, options: RunOptions, sink: CountingSink) -> Outcome:
+    def _whole(self, kind: str, sql: str, parsed: Any, head: str, options: RunOptions, sink: CountingSink) -> Outcome:
         """Run a statement that cannot be a subquery, once, and commit it when its rows have been
         rendered and stored.
         """
-        run = partial(self._rows(options, sink).once, kind, sql, head)
+        run = partial(self._rows(options, sink).once, kind, sql, parsed, head)
         if self._read_only:
             return run()
         if self.transaction:

@@ -87,20 +87,20 @@ class RowRunner(Struct, frozen=True):
         self.connection.execute(parsed)
         return self._text(columns, kinds, fetch_rows(self.connection, writes))
 
-    def once(self, kind: str, sql: str, head: str) -> Outcome:
+    def once(self, kind: str, sql: str, parsed: Any, head: str) -> Outcome:
         """Run a statement of type `kind` that cannot be a subquery; `head` is its message if it returns no rows.
 
         After an error, the caller must roll it back.
         """
         has_known_columns = kind in TYPES_WITH_KNOWN_COLUMNS or (kind == "SELECT" and writes_inside(sql))
-        bound = self._bound(sql) if has_known_columns else None
+        bound = self._bound(parsed) if has_known_columns else None
         if bound is not None and kind in KEPT and not brief(sql):
             return self._from_table(kind, sql, *bound)
         if bound is not None and kind in TYPES_WITH_KNOWN_COLUMNS and (writes := writers(bound[1])):
             columns = self._columns(*bound)
-            self.connection.execute(sql)
+            self.connection.execute(parsed)
             return self._text(columns, bound[1], fetch_rows(self.connection, writes))
-        return self._from_relation(sql, head)
+        return self._from_relation(sql, parsed, head)
 
     def _constants(self, parsed: Any) -> Outcome | None:
         """Run a SELECT that may run twice; None if DuckDB has to render its row. Describing it takes twice as long."""
@@ -132,9 +132,9 @@ class RowRunner(Struct, frozen=True):
         self.connection.execute(f"DROP TABLE {source}")
         return outcome
 
-    def _from_relation(self, sql: str, head: str) -> Outcome:
+    def _from_relation(self, sql: str, parsed: Any, head: str) -> Outcome:
         """Run a statement, and pass on the rows that DuckDB holds in memory."""
-        relation = self.connection.query(sql)
+        relation = self.connection.query(parsed)
         if relation is None:
             return Outcome(message=head)
         kinds = list(relation.types)
@@ -145,7 +145,7 @@ class RowRunner(Struct, frozen=True):
         number = 0 if few else relation.aggregate("count(*)").fetchall()[0][0]
         if status and not number:
             return Outcome(message=head)
-        columns = self._columns(self._original_names(sql, relation.columns), kinds)
+        columns = self._columns(self._original_names(parsed, relation.columns), kinds)
 
         def execute(about: str) -> Any:
             return relation.query(_RELATION, about)
@@ -196,21 +196,26 @@ class RowRunner(Struct, frozen=True):
             return Outcome(columns, instants(kinds), f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT)
         return Outcome(columns, instants(kinds))
 
-    def _bound(self, sql: str) -> tuple[list[str], list[Any]] | None:
+    def _bound(self, parsed: Any) -> tuple[list[str], list[Any]] | None:
         """The names and types of the columns that a statement will return; None if DuckDB does not say."""
-        with contextlib.suppress(AttributeError, TypeError):
-            names, kinds, *_ = self.connection._bind(sql)
-            return list(names), list(kinds)
-        return None
+        try:
+            names, kinds, *_ = self.connection._bind(parsed)
+        except (AttributeError, TypeError):
+            return None
+        except duckdb.Error:
+            # This error has no position.
+            self.connection.execute(parsed)
+            raise
+        return list(names), list(kinds)
 
-    def _original_names(self, sql: str, names: Sequence[str]) -> list[str]:
+    def _original_names(self, parsed: Any, names: Sequence[str]) -> list[str]:
         """The column names of the statement: a relation renames duplicates."""
         known = {name.lower() for name in names}
         if any(match and match[1].lower() in known for match in map(_NUMBERED.fullmatch, names)):
-            with contextlib.suppress(duckdb.Error):
-                bound = self._bound(sql)
-                if bound is not None and len(bound[0]) == len(names):
-                    return bound[0]
+            with contextlib.suppress(duckdb.Error, AttributeError, TypeError):
+                bound, *_ = self.connection._bind(parsed)
+                if len(bound) == len(names):
+                    return list(bound)
         return list(names)
 
 
