@@ -207,6 +207,7 @@ CONDITIONS = {
     "list compute_pools where Timeout > 0": ["small"],
     "list schemas where created_at <= now() order": None,
     "list relations where created_at > timestamptz '2100-01-01'": [],
+    "list organizations where name = 'no such'": [],
     "list queries where ActualState = 'running' and Query like '%no such%'": [],
 }
 
