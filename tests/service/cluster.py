@@ -17,7 +17,7 @@ import threading
 import time
 import uuid
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -96,6 +96,8 @@ class Load:
         self.told: dict[str, tuple[int, str]] = {}
         """The number and the sqlState of each statement that a client saw finished."""
         self.begun: dict[str, int] = {}
+        self.large: dict[str, int] = {}
+        """The number of rows of each statement with a result in the storage of results."""
         self._number = 0
         self._lock = threading.Lock()
         self.stopped = threading.Event()
@@ -115,9 +117,18 @@ class Load:
 
     def _one(self, number: int, chance: random.Random, session: str) -> None:
         pause = "" if number % 3 else f" from pg_sleep({chance.random() * 0.2:.3f})"
+        sql = f"insert into log select {number}{pause}"
+        if number % 4 == 0:
+            count = chance.randrange(2000, 40_000)
+            sql = (
+                f"with i as (insert into log values ({number}) returning 1) "
+                f"select n, repeat('x', 50) from generate_series(1, {count}) n, i"
+            )
         with self._client(chance, session) as client:
-            answer = client.submit(f"insert into log select {number}{pause}")
+            answer = client.submit(sql)
         self.begun[answer["statementID"]] = number
+        if number % 4 == 0:
+            self.large[answer["statementID"]] = count
         until = time.monotonic() + 4 * LEASE
         while answer["sqlState"] == "03000" and time.monotonic() < until:
             time.sleep(0.02)
@@ -139,10 +150,12 @@ class Findings:
     twice: int
     contradicted: int
     endless: int
+    left: int
+    """Files in the storage of results that no statement needs."""
 
     @property
     def wrong(self) -> int:
-        return self.lost + self.twice + self.contradicted + self.endless
+        return self.lost + self.twice + self.contradicted + self.endless + self.left
 
 
 def killed_under_load(cluster: Processes, kills: int, chance: random.Random, clients: int = 8) -> Findings:
@@ -161,19 +174,47 @@ def killed_under_load(cluster: Processes, kills: int, chance: random.Random, cli
     load.stopped.set()
     for worker in workers:
         worker.join()
-    time.sleep(LEASE + 3)
     with Client(cluster.served[0]) as client:
+        until = time.monotonic() + 4 * LEASE
+        while time.monotonic() < until and (_left(cluster, client) or not _have_ended(client, load.begun)):
+            time.sleep(1)
         rows = Counter(int(row[0] or 0) for row in _all_rows(client, "select number from log"))
         ends = {name: client.http.get(f"/v2/statements/{name}").json().get("sqlState", "") for name in load.begun}
+        cut = {
+            name for name, count in load.large.items() if ends[name] == "00000" and not _is_whole(client, name, count)
+        }
+        left = _left(cluster, client)
     done = {name: number for name, (number, state) in load.told.items() if state == "00000"}
     return Findings(
         kills,
         len(load.begun),
-        sum(1 for name, number in done.items() if not rows[number] or ends[name] != "00000"),
+        sum(1 for name, number in done.items() if not rows[number] or ends[name] != "00000" or name in cut),
         sum(1 for count in rows.values() if count > 1),
         sum(1 for name, (_, state) in load.told.items() if ends[name] != state),
         sum(1 for state in ends.values() if state == "03000"),
+        len(left),
     )
+
+
+def _have_ended(client: Client, statements: Iterable[str]) -> bool:
+    return all(client.http.get(f"/v2/statements/{name}").status_code != 202 for name in statements)
+
+
+def _left(cluster: Processes, client: Client) -> list[str]:
+    """The files in the storage of results that are those of no finished statement."""
+    files = [path.name for path in (cluster.folder / "shared/results").glob("*/*")]
+    found = {}
+    for name in files:
+        answer = client.http.get(f"/v2/statements/{name.partition('.')[0]}")
+        found[name] = answer.json().get("sqlState") if answer.status_code == 200 else ""
+    return [name for name, state in found.items() if state != "00000" or name.endswith(".part")]
+
+
+def _is_whole(client: Client, statement: str, count: int) -> bool:
+    """Whether all rows of a large result are there, which are those of its last partition."""
+    parts = client.http.get(f"/v2/statements/{statement}").json()["metadata"]["partitionInfo"]
+    page = client.http.get(f"/v2/statements/{statement}", params={"partitionID": len(parts) - 1}).json()
+    return bool(sum(part["rowCount"] for part in parts) == count and page["data"][-1][0] == str(count))
 
 
 def _all_rows(client: Client, sql: str) -> list[list[str | None]]:

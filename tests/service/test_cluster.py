@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import random
 import signal
 import tempfile
@@ -904,3 +905,47 @@ def test_the_clock_of_a_process_decides_no_lease(
         assert there.peer(here.id) is not None
         there.tidy()
         assert there.sessions_elsewhere() == [("token", "session")]
+
+
+def test_a_result_that_was_stored_but_not_recorded_is_removed(
+    slow_cluster: tuple[Processes, SlowDatabase],
+) -> None:
+    cluster, slow = slow_cluster
+    first, second = cluster.served[0], cluster.start()
+    with Client(first) as client, Client(second) as other:
+        other.rows("select 1")
+        made = client.submit("select i, repeat('x', 100) from pg_sleep(2), generate_series(1, 20000) i")
+        slow.stop()
+
+        def stored() -> list[Path]:
+            return [*(cluster.folder / "shared/results").glob(f"*/{made['statementID']}")]
+
+        until(stored)
+        cluster.kill(first)
+        slow.go_on()
+        until(lambda: other.http.get(f"/v2/statements/{made['statementID']}").json().get("sqlState") == "XX000")
+        until(lambda: not stored())
+
+
+def test_a_storage_that_hangs_fails_its_readers(cluster: Processes) -> None:
+    first, second = both(cluster)
+    with first, second:
+        made = first.run("select i, repeat('x', 100) from generate_series(1, 20000) i")
+        (file,) = (path for path in (cluster.folder / "shared/results").glob("*/*") if path.is_file())
+        content = file.read_bytes()
+        file.unlink()
+        os.mkfifo(file)
+        place = f"/v2/statements/{made['statementID']}?partitionID=1"
+        for _ in range(3):
+            found = second.http.get(place, timeout=60)
+            assert (found.status_code, found.headers["retry-after"]) == (503, "2")
+            assert "the storage of --results-url does not respond" in found.json()["message"]
+        # What cannot be stored fails, and what needs no storage goes on.
+        with Client(cluster.served[1]) as other:
+            failed = other.run("select i, repeat('x', 100) from generate_series(1, 20000) i")
+            assert (failed["sqlState"], "does not respond" in failed["message"]) == ("53000", True)
+            assert other.rows("select 1") == [["1"]]
+        file.open("wb").close()
+        file.unlink()
+        file.write_bytes(content)
+        until(lambda: second.http.get(place).status_code == 200)

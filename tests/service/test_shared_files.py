@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-from collections.abc import Iterator
+import os
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -14,6 +15,7 @@ from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.results.results import Spool
 from tests.service.cluster import needs_cluster
 from tests.service.required import required
+from tests.service.waiting import until
 
 if TYPE_CHECKING:
     from sqlshell.service.results.shared_files import SharedFiles
@@ -166,3 +168,73 @@ def test_a_bucket_is_not_created(monkeypatch: pytest.MonkeyPatch) -> None:
 
     with object_store(monkeypatch), pytest.raises(ServiceError, match=r"cannot write to --results-url"):
         SharedFiles("s3://misspelt/prefix")
+
+
+def test_what_no_statement_needs_is_removed_by_a_sweep(tmp_path: Path, url: str) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    with contextlib.closing(SharedFiles(url)) as files:
+        kept = {}
+        for name in ("needed", "running", "left"):
+            made = _spool(files, tmp_path / name, name)
+            made.keep([f'["{"x" * 100_000}"]'])
+            made.finish()
+            kept[name] = made
+            (tmp_path / name).unlink()
+
+        def needed(names: Collection[str]) -> dict[str, bool]:
+            assert set(names) <= {"needed", "running", "left"}
+            return {"needed": False, "running": True}
+
+        assert files.sweep("this", needed) == 1
+        assert files.sweep("this", needed) == 0
+        for name in ("needed", "running"):
+            assert kept[name].partition(0)
+        with pytest.raises(FileNotFoundError):
+            kept["left"].partition(0)
+        # Another service that has its results in the same storage removes nothing.
+        with pytest.raises(OSError, match="another service"):
+            files.sweep("other", lambda names: {})
+
+
+def test_incomplete_files_are_removed_once_their_statements_have_ended(tmp_path: Path) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    folder = tmp_path / "shared/results/o"
+    folder.mkdir(parents=True)
+    for name in ("ended.1.part", "running.1.part", "gone.1.part"):
+        (folder / name).touch()
+    with contextlib.closing(SharedFiles(f"file://{tmp_path}/shared")) as files:
+        assert files.sweep("this", lambda names: {"ended": False, "running": True}) == 2
+    assert [path.name for path in folder.iterdir()] == ["running.1.part"]
+
+
+def test_a_storage_that_hangs_fails_its_calls(tmp_path: Path) -> None:
+    from sqlshell.service.results.shared_files import SharedFiles
+
+    with contextlib.closing(SharedFiles(f"file://{tmp_path}/shared", silent=0.2)) as files:
+        made = _spool(files, tmp_path / "made", "s")
+        made.keep([f'["{"x" * 100_000}"]'])
+        made.finish()
+        (tmp_path / "made").unlink()
+        stored = tmp_path / "shared/results/o/s"
+        content = stored.read_bytes()
+        stored.unlink()
+        # Who opens a pipe waits until somebody opens its other end.
+        os.mkfifo(stored)
+        with pytest.raises(TimeoutError, match="does not respond"):
+            made.partition(0)
+        other = _spool(files, tmp_path / "other", "other")
+        other.keep([f'["{"x" * 100_000}"]'])
+        with pytest.raises(TimeoutError, match="does not respond"):
+            other.finish()
+        stored.open("wb").close()
+        stored.unlink()
+        stored.write_bytes(content)
+
+        def responds() -> bool:
+            with contextlib.suppress(TimeoutError):
+                return bool(made.partition(0))
+            return False
+
+        until(responds)

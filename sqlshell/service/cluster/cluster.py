@@ -278,6 +278,17 @@ class Cluster:
         )
         return {str(key): (int(number), int(size)) for key, number, size in rows}
 
+    def needs_files(self, names: Collection[str]) -> Mapping[str, bool]:
+        """Those of some files in the storage of results that are the result of a statement, or a source, and whether
+        the statement still runs.
+        """
+        rows = self.storage.read(
+            "SELECT id, state = ? FROM statements WHERE id = ANY(?) AND (state = ? OR outcome IS NOT NULL) UNION ALL "
+            "SELECT detail::json->>'stored', FALSE FROM objects WHERE detail LIKE '%\"stored\"%'",
+            (sqlstate.RUNNING, list(names), sqlstate.RUNNING),
+        )
+        return {str(name): bool(is_running) for name, is_running in rows}
+
     def ask_to_end(self, statement: str) -> None:
         """Ask the process that runs a statement to cancel it."""
         self.storage.write("UPDATE statements SET ending = TRUE WHERE id = ?", (statement,))

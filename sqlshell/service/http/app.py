@@ -248,7 +248,8 @@ class Endpoints:
         try:
             path = await asyncio.to_thread(source.path_of, organization, resource)
         except OSError as error:
-            raise BadRequest(f"cannot read the file: {error.strerror or error}", 500) from error
+            status = 503 if isinstance(error, TimeoutError) else 500
+            raise BadRequest(f"cannot read the file: {error.strerror or error}", status) from error
         part = conditional_response(request, f'"{resource.detail["sha256"]}"', resource.detail["size"])
         headers = {
             **part.headers,
@@ -328,7 +329,7 @@ class EngineAnnouncement:
 
 async def _bad_request(request: Request, error: Exception) -> Response:
     assert isinstance(error, BadRequest)
-    return message(error.message, error.status)
+    return message(error.message, error.status, {"Retry-After": "2"} if error.status == 503 else {})
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -295,6 +295,8 @@ def _unreadable(error: OSError) -> BadRequest:
     if isinstance(error, FileNotFoundError):
         text = "the result's file was removed from the storage of results; run the statement again"
         return BadRequest(text, 404)
+    if isinstance(error, TimeoutError):
+        return BadRequest(f"cannot read the result: {error.strerror}", 503)
     # The message of the error would reveal where the service stores results.
     return BadRequest(f"cannot read the result: {error.strerror or 'error'}", 500)
 

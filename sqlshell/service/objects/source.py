@@ -43,8 +43,6 @@ class _Source(Kind):
         file = organization.folder("resources") / str(uuid.uuid4())
         try:
             size, digest = _copy(path, file)
-            if (shared := organization.shared_file(file.name)) is not None:
-                shared.put(file)
             detail = {"file": wanted, "stored": file.name, "size": size, "sha256": digest}
             detail |= {key: value for key, value in shown_options(options).items() if key != "file"}
             try:
@@ -52,6 +50,13 @@ class _Source(Kind):
             except Failure:
                 file.unlink()
                 raise
+            if (shared := organization.shared_file(file.name)) is not None:
+                # The catalog is first: it says that the file in the storage is needed.
+                try:
+                    shared.put(file)
+                except OSError:
+                    organization.catalog.drop(organization.id, self.name, asked.name)
+                    raise
         except OSError as error:
             raise Failure(sqlstate.LIMIT, f"cannot store the file: {error.strerror}") from error
 

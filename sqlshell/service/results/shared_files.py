@@ -10,9 +10,11 @@ import threading
 import time
 import uuid
 from collections import OrderedDict
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable, Collection, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, BinaryIO, Final, TypeVar
 from urllib.parse import unquote
 
 import fsspec
@@ -20,13 +22,35 @@ from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError
 
+T = TypeVar("T")
+
 FOLDER: Final = "results"
 
 IDENTITY: Final = "storage-id"
 """The name of the file with the ID of the storage."""
 
+OWNER: Final = "service-id"
+"""The name of the file with the ID of the service whose results these are: only its processes remove leftovers."""
+
 UNUSED_SECONDS: Final = 60.0
 """How long a copy is kept after its last use, however large all copies are: it may be being read."""
+
+SILENT_SECONDS: Final = 20.0
+"""How long a call of the storage may make no progress before it fails."""
+
+PAUSE_SECONDS: Final = 30.0
+"""While such a call still waits, how often another one tries whether the storage responds again; the others fail at
+once."""
+
+MOST_SILENT: Final = 8
+"""The maximum number of calls that wait for a storage without a response."""
+
+LISTED_AT_ONCE: Final = 500
+"""The number of files that a sweep looks at together."""
+
+CHUNK: Final = 1 << 20
+
+_log = logging.getLogger("sqlshell.service")
 
 
 class SharedFiles:
@@ -35,12 +59,21 @@ class SharedFiles:
     What this process has stored or fetched stays in its own directory as a copy. If all copies exceed `room` bytes,
     those that have not been used for the longest time are removed, unless they were used in the last `unused` seconds.
 
+    A storage that makes no progress for `silent` seconds has TimeoutError, which is an OSError too.
+
     Raises UsageError for a URL that cannot be used, ServiceError if nothing can be written there.
     """
 
-    def __init__(self, url: str, room: int = 1 << 60, unused: float = UNUSED_SECONDS) -> None:
+    def __init__(
+        self, url: str, room: int = 1 << 60, unused: float = UNUSED_SECONDS, silent: float = SILENT_SECONDS
+    ) -> None:
         self._room = room
         self._unused = unused
+        self._silent_seconds = silent
+        self._silent: set[threading.Thread] = set()
+        """The calls that have made no progress for too long, and have not returned."""
+        self._retry = 0.0
+        """When another call may be made meanwhile, as a time of time.monotonic()."""
         self._copies: OrderedDict[Path, tuple[int, float]] = OrderedDict()
         """The size of each copy, and when it was last used; the last one used is the last."""
         self._size = 0
@@ -77,14 +110,49 @@ class SharedFiles:
         must not create it at the same time. Raises ServiceError.
         """
         try:
-            with contextlib.suppress(FileNotFoundError):
-                if content := self._files.cat_file(f"{self._root}/{IDENTITY}").decode("ascii", "replace")[:100]:
-                    return str(content)
-            identity = str(uuid.uuid4())
-            self._files.pipe_file(f"{self._root}/{IDENTITY}", identity.encode())
+            return self._noted(IDENTITY, str(uuid.uuid4()))
         except Exception as error:
             raise self._unusable(error) from None
-        return identity
+
+    def _noted(self, name: str, text: str) -> str:
+        """The text in a file of the storage, which is created with `text` if it does not exist."""
+        with contextlib.suppress(FileNotFoundError):
+            if content := self._files.cat_file(f"{self._root}/{name}").decode("ascii", "replace")[:100]:
+                return str(content)
+        self._files.pipe_file(f"{self._root}/{name}", text.encode())
+        return text
+
+    def sweep(self, service: str, needed: Callable[[Collection[str]], Mapping[str, bool]]) -> int:
+        """Remove the files that killed processes left behind; returns their number.
+
+        `needed` returns, of the names of some files, those that are needed, and whether they may be incomplete yet.
+        Nothing is removed if the storage has the results of another `service`, given by its ID. Raises OSError.
+        """
+        if self._call(lambda progress: self._noted(OWNER, service)) != service:
+            message = "the results of another service are in the same storage: files of killed processes stay there"
+            raise OSError(errno.EEXIST, message)
+        found = self._call(self._listed)
+        removed = 0
+        for start in range(0, len(found), LISTED_AT_ONCE):
+            # A file is there before its record has its end, so that a file whose record does not need it is left over.
+            some = found[start : start + LISTED_AT_ONCE]
+            known = needed([_statement_of(name) for name in some])
+            for name in some:
+                incomplete = known.get(_statement_of(name))
+                if incomplete is None or (name.endswith(".part") and not incomplete):
+                    self._call(partial(self._remove, name))
+                    removed += 1
+        return removed
+
+    def _listed(self, progress: _Progress) -> list[str]:
+        """The names of all files of results, complete or not."""
+        self._files.invalidate_cache()
+        found = []
+        for name in self._files.find(self._root):
+            progress.relative_update()
+            if str(name).removeprefix(self._root).count("/") == 2:
+                found.append(str(name))
+        return found
 
     def _unusable(self, error: Exception) -> ServiceError:
         return ServiceError(f"cannot write to --results-url: {_hidden(str(error), self._url) or type(error).__name__}")
@@ -95,7 +163,9 @@ class SharedFiles:
 
     def put(self, file: Path, name: str) -> None:
         try:
-            self._put(file, name)
+            self._call(partial(self._put, file, name))
+        except TimeoutError:
+            raise
         except OSError as error:
             message = f"cannot write to the storage of --results-url: {error.strerror or type(error).__name__}"
             raise OSError(error.errno or errno.EIO, message) from error
@@ -123,27 +193,28 @@ class SharedFiles:
             removed = True
         return removed
 
-    def _put(self, file: Path, name: str) -> None:
-        with _as_os_error():
-            self._make_folder(name.rpartition("/")[0])
-            # The file must appear whole: stores of objects ensure that, directories need a rename.
-            partial = f"{name}.{uuid.uuid4()}.part"
-            if not self._has_folders:
-                self._files.put_file(str(file), name)
-                return
-            try:
-                self._files.put_file(str(file), partial)
-                self._files.mv(partial, name)
-            except BaseException:
-                # On a full disk it would keep the disk full.
-                with contextlib.suppress(OSError):
-                    self._files.rm_file(partial)
-                raise
+    def _put(self, file: Path, name: str, progress: _Progress) -> None:
+        self._make_folder(name.rpartition("/")[0])
+        if not self._has_folders:
+            self._files.put_file(str(file), name, callback=progress)
+            return
+        # The file must appear whole: stores of objects ensure that, directories need a rename.
+        partial_name = f"{name}.{uuid.uuid4()}.part"
+        try:
+            with file.open("rb") as source, self._files.open(partial_name, "wb") as target:
+                for chunk in _chunks(source, progress):
+                    target.write(chunk)
+            self._files.mv(partial_name, name)
+        except BaseException:
+            # On a full disk it would keep the disk full.
+            with contextlib.suppress(OSError):
+                self._files.rm_file(partial_name)
+            raise
 
     def get(self, name: str, file: Path, digest: str) -> None:
         """Fetch a file if its SHA-256 is `digest`: others may be able to write to the store."""
         try:
-            self._get(name, file, digest)
+            self._call(partial(self._get, name, file, digest))
         except OSError as error:
             if error.errno not in {errno.ENOSPC, errno.EDQUOT}:
                 raise
@@ -151,24 +222,73 @@ class SharedFiles:
                 removed = self._remove_unused(0)
             if not removed:
                 raise
-            self._get(name, file, digest)
-        self.used(file)
+            self._call(partial(self._get, name, file, digest))
 
-    def _get(self, name: str, file: Path, digest: str) -> None:
-        partial = file.with_name(f"{file.name}.{uuid.uuid4()}.part")
+    def _get(self, name: str, file: Path, digest: str, progress: _Progress) -> None:
+        fetched = file.with_name(f"{file.name}.{uuid.uuid4()}.part")
         try:
-            with _as_os_error():
-                self._files.get_file(name, str(partial))
-            with partial.open("rb") as content:
-                if hashlib.file_digest(content, "sha256").hexdigest() != digest:
-                    raise OSError(errno.EIO, "the result's file in the shared storage was changed")
-            partial.replace(file)
+            if self._has_folders:
+                with self._files.open(name, "rb") as source, fetched.open("wb") as target:
+                    for chunk in _chunks(source, progress):
+                        target.write(chunk)
+            else:
+                self._files.get_file(name, str(fetched), callback=progress)
+            found = hashlib.sha256()
+            with fetched.open("rb") as content:
+                for chunk in _chunks(content, progress):
+                    found.update(chunk)
+            if found.hexdigest() != digest:
+                raise OSError(errno.EIO, "the result's file in the shared storage was changed")
+            fetched.replace(file)
+            self.used(file)
         finally:
-            partial.unlink(missing_ok=True)
+            fetched.unlink(missing_ok=True)
 
     def remove(self, name: str) -> None:
         """Remove a file if it exists. Never waits."""
-        self._removing.submit(self._remove, name)
+        self._removing.submit(self._remove_or_log, name)
+
+    def _remove_or_log(self, name: str) -> None:
+        # What is not removed now is removed by a sweep.
+        try:
+            self._call(partial(self._remove, name))
+        except OSError as error:
+            _log.warning("cannot remove a result: %s", error.strerror or error)
+
+    def _remove(self, name: str, progress: _Progress) -> None:
+        with contextlib.suppress(FileNotFoundError):
+            self._files.rm_file(name)
+
+    def _call(self, work: Callable[[_Progress], T]) -> T:
+        """Call the storage in a thread of its own, because nothing else ends a call that hangs. Raises OSError;
+        TimeoutError if it makes no progress, and at once while an earlier call hangs.
+        """
+        with self._lock:
+            self._silent = {call for call in self._silent if call.is_alive()}
+            if self._silent and (time.monotonic() < self._retry or len(self._silent) >= MOST_SILENT):
+                raise _silent()
+            self._retry = time.monotonic() + PAUSE_SECONDS
+        progress = _Progress()
+        done: Future[T] = Future()
+
+        def run() -> None:
+            try:
+                with _as_os_error():
+                    done.set_result(work(progress))
+            except BaseException as error:
+                done.set_exception(error)
+
+        call = threading.Thread(target=run, name="results", daemon=True)
+        call.start()
+        while not done.done():
+            left = progress.last + self._silent_seconds - time.monotonic()
+            if left <= 0:
+                with self._lock:
+                    self._silent.add(call)
+                    self._retry = time.monotonic() + PAUSE_SECONDS
+                raise _silent()
+            wait([done], left)
+        return done.result()
 
     def close(self) -> None:
         self._removing.shutdown()
@@ -178,13 +298,16 @@ class SharedFiles:
         if self._has_folders:
             self._files.makedirs(name, exist_ok=True)
 
-    def _remove(self, name: str) -> None:
-        try:
-            self._files.rm_file(name)
-        except FileNotFoundError:
-            return
-        except Exception as error:
-            logging.getLogger("sqlshell.service").warning("cannot remove a result: %s", error)
+
+class _Progress(fsspec.Callback):  # type: ignore[misc]
+    """Notes when a call of the storage last made progress, as a time of time.monotonic()."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.last = time.monotonic()
+
+    def relative_update(self, inc: int = 1) -> None:
+        self.last = time.monotonic()
 
 
 class SharedFile(Struct, frozen=True):
@@ -223,7 +346,22 @@ def _as_os_error() -> Any:
     except OSError:
         raise
     except Exception as error:
-        logging.getLogger("sqlshell.service").warning("cannot access the storage of --results-url: %s", error)
+        _log.warning("cannot access the storage of --results-url: %s", error)
         raise OSError(
             errno.EIO, "the storage does not respond, or refuses access; see the log for the error"
         ) from error
+
+
+def _silent() -> TimeoutError:
+    return TimeoutError(errno.ETIMEDOUT, "the storage of --results-url does not respond")
+
+
+def _chunks(file: BinaryIO, progress: _Progress) -> Iterator[bytes]:
+    while chunk := file.read(CHUNK):
+        progress.relative_update()
+        yield chunk
+
+
+def _statement_of(name: str) -> str:
+    """The ID of the statement to whose result a file belongs."""
+    return name.rpartition("/")[2].partition(".")[0]

@@ -28,6 +28,9 @@ from sqlshell.service.storage.storage import StorageError, Unreachable
 SLOT_SECONDS = (0.01, 0.03)
 """The shortest and the longest pause between two attempts of a process to take a slot of a pool."""
 
+SWEEP_SECONDS = 600.0
+"""How often each process looks for files in the storage of results that no statement needs."""
+
 UNUSED_SECONDS = 60.0
 """How long a session may belong to a process that has not opened it."""
 
@@ -60,6 +63,8 @@ class Membership:
         one asks the database."""
         self._ending: set[tuple[str, str, bool]] = set()
         """Sessions that others asked this process to end: token, name, and whether once they are idle."""
+        self._next_sweep = time.monotonic() + SWEEP_SECONDS
+        self._sweeping: asyncio.Task[None] | None = None
         sessions.on_end = self._session_ended
         sessions.was_lost = cluster.was_lost
         sessions.number_elsewhere = cluster.number_elsewhere
@@ -141,6 +146,7 @@ class Membership:
                 ", ".join(sorted(set(dead))),
                 LEASE_SECONDS,
             )
+            self._next_sweep = 0.0
         await cluster.run_async(cluster.tidy)
         for asked in set(await cluster.run_async(cluster.sessions_asked_to_end)) - self._ending:
             self._ending.add(asked)
@@ -148,6 +154,9 @@ class Membership:
         if isinstance(store, SharedStatementStore):
             store.write_again()
             self._statements.resume(await store.load_interrupted())
+        if time.monotonic() > self._next_sweep and (self._sweeping is None or self._sweeping.done()):
+            self._next_sweep = time.monotonic() + SWEEP_SECONDS
+            self._sweeping = asyncio.ensure_future(self._sweep_results())
         asked_to_end = await cluster.run_async(cluster.asked_to_end)
         for record in store.running():
             if record.statement_id in asked_to_end:
@@ -157,6 +166,18 @@ class Membership:
             await organization.refresh_pools()
         await self._look_at_tokens()
         await self._give_up_sessions()
+
+    async def _sweep_results(self) -> None:
+        """Remove results that were stored, but whose statements another process has ended."""
+        shared, store = self._statements.organizations.shared, self._statements.store
+        assert shared is not None
+        assert isinstance(store, SharedStatementStore)
+        try:
+            await store.flush()
+            service = (await self._cluster.run_async(self._cluster.key, "service")).hex()
+            await asyncio.to_thread(shared.sweep, service, self._cluster.needs_files)
+        except (OSError, StorageError) as error:
+            _log.warning("cannot look for results that nothing needs: %s", getattr(error, "strerror", None) or error)
 
     async def _give_up_sessions(self) -> None:
         """Give up sessions that have not been opened for some time."""

@@ -334,8 +334,8 @@ class StatementStore:
             self._let_go(statement_id)
             if record is not None:
                 record.spool.drop()
-            else:
-                self._place(organization, statement_id).remove()
+            # If its process was killed after it stored the result, the record knows of no file.
+            self._place(organization, statement_id).remove()
             self._kept_of(organization).add(-1, -size)
 
     def _kept_of(self, organization: str) -> StatementLoad:
