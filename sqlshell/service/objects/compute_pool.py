@@ -73,7 +73,7 @@ class ComputePool(Kind):
     def drop(self, asked: Drop, execution: Execution) -> Result | None:
         if asked.name == DEFAULT:
             raise Failure(sqlstate.DEPENDENTS, f"cannot drop compute pool {DEFAULT!r}: it is predefined")
-        execution.forget(self.name, asked.name)
+        super().drop(asked, execution)
         execution.services.sessions.leave_dropped_object(execution.organization.id, self.name, asked.name)
         return None
 

@@ -413,7 +413,8 @@ class Kind:
 
     def drop(self, asked: Drop, execution: Execution) -> Result | None:
         """Drop an object; the result is None if there is nothing to say about it."""
-        raise unsupported("DROP", self.name)
+        execution.forget(self.name, asked.name)
+        return None
 
     def update(self, asked: Update, execution: Execution) -> None:
         """Change the options that a statement names."""

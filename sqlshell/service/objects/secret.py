@@ -72,7 +72,3 @@ class SchemaRegistry(_Sealed):
         organizations, organization = execution.services.organizations, execution.organization
         hosts, vault = organizations.registry_hosts, organizations.vault
         return registries.test(name, organization.id, organization.catalog, vault, hosts)
-
-    def drop(self, asked: Drop, execution: Execution) -> Result | None:
-        execution.forget(self.name, asked.name)
-        return None

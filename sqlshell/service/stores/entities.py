@@ -106,12 +106,6 @@ class Entities:
             if name in place.recorded:
                 _record(organization, store, place.recorded - {name})
 
-    def update(self, organization: Organization, store: str, name: str, options: Mapping[str, str]) -> None:
-        """Check the options and change nothing: the options of topics do not apply to files."""
-        if name not in stores.entities(organization, store):
-            raise missing("entity", f"{store}.{name}")
-        check_options(options)
-
     def insert(self, organization: Organization, store: str, name: str, text: str) -> None:
         """Append a JSON record to an entity as one line, with one write."""
         line = checked_record(text)
