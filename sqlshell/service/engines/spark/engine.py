@@ -27,7 +27,6 @@ from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.spark import CAPABILITIES, catalog, plans
 from sqlshell.service.engines.spark.client import Address, SparkClient
 from sqlshell.service.engines.spark.kept_session import KeptSession, Place
-from sqlshell.service.engines.spark.rendering import Rendering
 from sqlshell.service.engines.spark.session import SparkSession
 from sqlshell.service.failure import Failure
 
@@ -51,7 +50,6 @@ class SparkEngine(ServerEngine):
         super().__init__(_loop())
         self._address = address
         self._client = SparkClient(address)
-        self._rendering = Rendering()
         self._progressed = False
         self._own = KeptSession(self._client, ("", ""))
         """The session that answers questions of the service."""
@@ -97,9 +95,7 @@ class SparkEngine(ServerEngine):
         def progressed() -> None:
             self._progressed = True
 
-        return SparkSession(
-            self._loop, self._client, self._first, self._rendering, self._results, self._threads, progressed
-        )
+        return SparkSession(self._loop, self._client, self._first, self._results, self._threads, progressed)
 
     async def reattach(
         self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[EngineSession], None]
@@ -120,14 +116,6 @@ class SparkEngine(ServerEngine):
 
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
-
-    def release_memory(self) -> None:
-        super().release_memory()
-        self._rendering.release_memory()
-
-    def close(self) -> None:
-        super().close()
-        self._rendering.release_memory()
 
     def _of(self, seen: EngineSession | None) -> KeptSession:
         """The session that sees what is asked for: temporary views, and all tables of Sail's own catalog."""

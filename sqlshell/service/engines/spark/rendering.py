@@ -8,8 +8,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.parquet import WIDTH, row_width
-from sqlshell.service.engines.duckdb.results.render import finished, row, stored
+from sqlshell.service.engines.duckdb.results.render import finished, instants, row, stored
 from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
 from sqlshell.service.engines.duckdb.results.texts import line, writers
 from sqlshell.service.engines.server.result_writer import FEW
@@ -18,40 +19,36 @@ PARTS = ("value", "metadata")
 VARIANT = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
 
 
-class Rendering(SharedInstance):
-    """Renders batches in an instance of DuckDB of its own. Methods raise Failure."""
+class Batches:
+    """Makes rows of the batches of a result in an instance of DuckDB. Raises Failure."""
 
-    def __init__(self) -> None:
-        super().__init__({"temp_directory": "''", "preserve_insertion_order": "true"})
+    def __init__(self, columns: Sequence[ColumnInfo], first: pa.RecordBatch, instance: SharedInstance) -> None:
+        with instance.cursor() as cursor:
+            self.kinds: list[Any] = cursor.from_arrow(_numbered([first.slice(0, 0)])).types
+        self.columns = columns
+        self.zoned: Sequence[int] = [number for number, _ in instants(self.kinds)]
+        self._instance = instance
 
-    def kinds(self, batch: pa.RecordBatch) -> list[Any]:
-        """DuckDB's types of the columns of a batch."""
-        with self.cursor() as cursor:
-            return list(cursor.from_arrow(_numbered(pa.Table.from_batches([batch.slice(0, 0)]))).types)
-
-    def rows(self, table: pa.Table, kinds: Sequence[Any]) -> list[str]:
-        """Each row as the text of a JSON array of strings and nulls."""
-        table = _numbered(table)
+    def texts(self, pieces: Sequence[pa.RecordBatch]) -> list[str]:
+        table = _numbered(pieces)
         # For few rows, DuckDB takes longer to plan the SQL.
-        if table.num_rows <= FEW and (writes := writers(kinds)) is not None:
+        if table.num_rows <= FEW and (writes := writers(self.kinds)) is not None:
             return [*map(partial(line, writes=writes), zip(*(item.to_pylist() for item in table.columns), strict=True))]
-        with self.cursor() as cursor:
-            rendered = cursor.from_arrow(table).project(row(kinds, table.column_names))
+        with self._instance.cursor() as cursor:
+            rendered = cursor.from_arrow(table).project(row(self.kinds, table.column_names))
             return [finished(text) for (text,) in rendered.fetchall()]
 
-    def to_file(self, table: pa.Table, kinds: Sequence[Any]) -> pa.Table:
-        """The columns c0, c1, … as they are written to a file: values, or their strings where a file has no such type.
-        And WIDTH, if the rows have different sizes.
-        """
-        table = _numbered(table)
+    def table(self, pieces: Sequence[pa.RecordBatch]) -> pa.Table:
+        """The columns as they are written to a file: values, or their strings where a file has no such type."""
+        table = _numbered(pieces)
         names = table.column_names
-        columns = [stored(kind, name) for kind, name in zip(kinds, names, strict=True)]
-        fixed, varying = row_width(kinds, names)
+        columns = [stored(kind, name) for kind, name in zip(self.kinds, names, strict=True)]
+        fixed, varying = row_width(self.kinds, names)
         wanted = [name for sql, name in zip(columns, names, strict=True) if sql != name]
         added = [*wanted, f"{fixed} + {varying} AS {WIDTH}"] if varying else wanted
         if not added:
             return table
-        with self.cursor() as cursor:
+        with self._instance.cursor() as cursor:
             values = ", ".join(f"{sql} AS {name}" for sql, name in zip(columns, names, strict=True))
             rendered = cursor.from_arrow(table).project(values).project(", ".join(added)).to_arrow_table()
         for name in wanted:
@@ -59,8 +56,9 @@ class Rendering(SharedInstance):
         return table.append_column(WIDTH, rendered[WIDTH]) if varying else table
 
 
-def _numbered(table: pa.Table) -> pa.Table:
-    """The columns as c0, c1, …, those of VARIANT marked as DuckDB knows them."""
+def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """A table with the columns c0, c1, …, those of VARIANT marked as DuckDB knows them."""
+    table = pa.Table.from_batches(batches)
     table = table.rename_columns([f"c{number}" for number in range(table.num_columns)])
     for at, field in enumerate(table.schema):
         if _is_variant(field.type):

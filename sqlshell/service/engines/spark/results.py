@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pyarrow as pa
@@ -11,39 +11,24 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.render import instants
 from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
+from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.engines.server.result_writer import Pieces, ResultWriter
 from sqlshell.service.engines.spark import plans
-from sqlshell.service.engines.spark.rendering import Rendering
+from sqlshell.service.engines.spark.rendering import Batches
 from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure
 
 NewWriter = Callable[[Pieces[pa.RecordBatch]], ResultWriter[pa.RecordBatch]]
 
 
-class Batches:
-    """Makes rows of batches; `kinds` are DuckDB's types of their columns."""
-
-    def __init__(self, columns: Sequence[ColumnInfo], kinds: Sequence[Any], rendering: Rendering) -> None:
-        self.columns = columns
-        self.zoned: Sequence[int] = [number for number, _ in instants(kinds)]
-        self._kinds = kinds
-        self._rendering = rendering
-
-    def texts(self, pieces: Sequence[pa.RecordBatch]) -> list[str]:
-        return self._rendering.rows(pa.Table.from_batches(pieces), self._kinds)
-
-    def table(self, pieces: Sequence[pa.RecordBatch]) -> pa.Table:
-        return self._rendering.to_file(pa.Table.from_batches(pieces), self._kinds)
-
-
 class Receiver:
     """Passes one result to what `new_writer` returns. Waiting for that, it asks for no further response."""
 
-    def __init__(self, sql: str, options: RunOptions, rendering: Rendering, new_writer: NewWriter) -> None:
+    def __init__(self, sql: str, options: RunOptions, instance: SharedInstance, new_writer: NewWriter) -> None:
         self._sql = sql
         self._options = options
-        self._rendering = rendering
+        self._instance = instance
         self._new_writer = new_writer
         self._columns: list[ColumnInfo] = []
         self._kinds: list[Any] = []
@@ -87,8 +72,9 @@ class Receiver:
             batch = batch.slice(0, limit - self._rows)
         if self._writer is None:
             self._first = batch
-            self._kinds = self._rendering.kinds(batch)
-            self._writer = self._new_writer(Batches(self._columns, self._kinds, self._rendering))
+            batches = Batches(self._columns, batch, self._instance)
+            self._kinds = batches.kinds
+            self._writer = self._new_writer(batches)
         self._rows += batch.num_rows
         await self._writer.add(batch, batch.num_rows, batch.nbytes)
 

@@ -24,7 +24,6 @@ from sqlshell.service.engines.spark import plans
 from sqlshell.service.engines.spark.client import SparkClient
 from sqlshell.service.engines.spark.kept_session import KeptSession, Place, canceled
 from sqlshell.service.engines.spark.operation import Operation
-from sqlshell.service.engines.spark.rendering import Rendering
 from sqlshell.service.engines.spark.results import Receiver
 from sqlshell.service.failure import Failure, ResultLost
 
@@ -47,14 +46,12 @@ class SparkSession(ServerSession):
         loop: EngineLoop,
         client: SparkClient,
         first: Place,
-        rendering: Rendering,
         reader: Reader,
         threads: Executor,
         progressed: Callable[[], None],
     ) -> None:
         super().__init__(loop, "spark", *first)
         self.kept = KeptSession(client, first)
-        self._rendering = rendering
         self._reader = reader
         self._threads = threads
         self._progressed = progressed
@@ -118,7 +115,7 @@ class SparkSession(ServerSession):
         self, running: Operation, responses: AsyncGenerator[Any], sql: str, options: RunOptions, sink: Sink
     ) -> Outcome:
         new_writer = partial(ResultWriter, sink, options, self._threads, self._reader)
-        receiver = Receiver(sql, options, self._rendering, new_writer)
+        receiver = Receiver(sql, options, self._reader, new_writer)
         async with aclosing(responses):
             outcome = await receiver.outcome(responses)
         if running.progress is not None:
