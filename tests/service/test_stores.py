@@ -249,14 +249,16 @@ def test_a_file_that_changes_is_copied_again(client: Client, stored: Served, tmp
 def test_a_view_over_a_store_outlives_the_service(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data")
     with Client(running) as client:
-        _store(client, tmp_path, "outside", {"x.csv": "n\n1\n"})
+        _store(client, tmp_path, "outside", {"x.csv": "n\n1\n", "y.csv": "m\n2\n"})
         client.rows('create view v as from outside."x.csv"')
+        client.rows('create view pairs as from outside."x.csv", outside."y.csv"')
         # Its name is part of most statements, which are then looked at twice.
         client.rows("create stream s (a int)")
     stop(running)
     running = serve(tmp_path, "--data", "data")
     try:
         with Client(running) as client:
+            assert client.rows("select * from pairs") == [["1", "2"]]
             assert client.rows("select * from v") == [["1"]]
             batch = {"statements": ["select * from v", 'from outside."x.csv"']}
             answer = client.http.post("/v2/statements", json=batch).json()

@@ -37,11 +37,6 @@ MEMORY: Final = 1 << 30
 """The maximum memory of a converter's DuckDB, in bytes."""
 
 THREADS: Final = 4
-PLAIN: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson")
-SMALL: Final = 200
-SMALL_SIZE: Final = 16 << 20
-"""A store with up to this many files, and bytes, of the PLAIN types is copied entirely on first use."""
-
 LEAST: Final = 4 << 20
 """The size that a copy may always have, whatever the quota is, in bytes."""
 
@@ -124,7 +119,7 @@ class Copies:
             if name not in asked and name in known and (state[1] or state[0] == known[name])
         }
         keep = [name for name, (_, reason) in read.items() if not reason]
-        left = [*asked, *_others(known, {*read, *asked})]
+        left = list(asked)
         for _ in range(AGAIN):
             into = self._folder / uuid.uuid4().hex
             into.mkdir(mode=0o700)
@@ -205,14 +200,6 @@ class Copies:
             reports[begun] = None, why
         at = next(reversed(reports), "")
         return reports, reports[at][1] if at and reports[at][1] else "the process that copies its files crashed"
-
-
-def _others(known: Mapping[str, Stamp], done: Collection[str]) -> list[str]:
-    """Entities to copy in advance: all of a small store, except types that may be compressed."""
-    plain = [name for name in known if name.lower().endswith(PLAIN)]
-    if len(plain) > SMALL or sum(known[name][1] for name in plain) > SMALL_SIZE:
-        return []
-    return [name for name in plain if name not in done]
 
 
 @contextlib.contextmanager

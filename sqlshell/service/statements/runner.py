@@ -255,12 +255,17 @@ class Executor:
             return session.connection.run(sql, options, record.spool)
 
         try:
-            try:
-                outcome = run()
-            except Failure as failure:
-                if failure.sql_state not in UNBOUND or not self._mounted_behind(session, record, sql, failure.message):
-                    raise
-                outcome = run()
+            seen: set[str] = set()
+            while True:
+                try:
+                    outcome = run()
+                    break
+                except Failure as failure:
+                    # A view may read several entities, which the engine misses one after another.
+                    again = failure.sql_state in UNBOUND and failure.message not in seen
+                    if not (again and self._mounted_behind(session, record, sql, failure.message)):
+                        raise
+                    seen.add(failure.message)
         except Failure as failure:
             if reads_store and failure.sql_state in UNCHANGED:
                 stores.check_read_only(organization, session.connection, sql)
