@@ -6,14 +6,13 @@ They are those of `sqlshell.sql.analysis.tokens`, joined where the interface rea
 from __future__ import annotations
 
 import re
-from collections import deque
 from collections.abc import Collection
 
 from msgspec import Struct
 
-from sqlshell.sql.analysis.tokens import Token as Part
 from sqlshell.sql.analysis.tokens import tokens
 from sqlshell.sql.identifiers import always_quoted
+from sqlshell.sql.script.lexical_rules import IN_WORD, LETTER
 
 Names = tuple[str, ...]
 """The parts of a dotted name; unquoted parts are folded to lower case."""
@@ -44,6 +43,11 @@ _FILLERS = frozenset(
 """The words between such a verb and the name."""
 
 
+_WORD = re.compile(rf"{LETTER}(?:{IN_WORD}++|-(?!-))*+")
+_NUMBER = re.compile(rf"[+-]?[0-9](?:{IN_WORD}++|\.|(?<=[eE])[+-](?=[0-9])|-(?={IN_WORD}))*+")
+"""What is one word or number here. A number may continue as a word, such as 30s or an ID."""
+
+
 class TooMany(Exception):
     """A statement has more than MOST tokens."""
 
@@ -65,8 +69,8 @@ class Tokens:
     def __init__(self, text: str) -> None:
         self.text = text
         self._read: list[Token] = []
-        self._source = tokens(text)
-        self._ahead: deque[Part] = deque()
+        self._parts = tokens(text)
+        self._at = 0
 
     def __getitem__(self, number: int) -> Token:
         if number >= MOST:
@@ -123,47 +127,18 @@ class Tokens:
         return [self[at].upper if self[at].kind == WORD else "" for at in range(number)]
 
     def _next(self) -> Token:
-        token = self._look(0)
+        token = next((item for item in self._parts if item.start >= self._at), None)
         if token is None:
             return Token(END, "", "", len(self.text), len(self.text))
-        self._ahead.popleft()
-        begins = token.kind in {"word", "number"} or (token.text in {"+", "-"} and self._is_next(token.end, "number"))
-        if begins:
-            return self._joined(token)
         if token.kind in {"string", "name"}:
             quote = token.text[0]
             if quote not in "'\"`" or token.text.count(quote) % 2 == 0:
                 return Token(TEXT if token.kind == "string" else NAME, token.value, "", token.start, token.end)
-        # An unterminated string or name is neither.
+        elif match := _WORD.match(self.text, token.start) or _NUMBER.match(self.text, token.start):
+            kind, self._at = WORD if match.re is _WORD else NUMBER, match.end()
+            return Token(kind, match[0], match[0].upper() if kind == WORD else match[0], token.start, self._at)
+        # A string or name that is not terminated is neither.
         return Token(SIGN, token.text, token.text, token.start, token.end)
-
-    def _joined(self, token: Part) -> Token:
-        """The word or number that begins with a token, and ends before a blank or another sign."""
-        end, numeric = token.end, token.kind != "word"
-        while True:
-            if self._is_next(end, "word", "number") or (numeric and self._is_next(end, "sign", ".")):
-                pass
-            elif not self._is_next(end, "sign", "-") or not self._is_next(end + 1, "word", "number", ahead=1):
-                break
-            end = self._ahead.popleft().end
-        text = self.text[token.start : end]
-        return Token(NUMBER if numeric else WORD, text, text if numeric else text.upper(), token.start, end)
-
-    def _is_next(self, start: int, *kinds: str, ahead: int = 0) -> bool:
-        """Whether the next token, or the one after it, begins at `start` and has one of these kinds; after "sign", the
-        signs are listed."""
-        token = self._look(ahead)
-        if token is None or token.start != start or token.kind not in kinds:
-            return False
-        return token.kind != "sign" or token.text in kinds
-
-    def _look(self, number: int) -> Part | None:
-        while len(self._ahead) <= number:
-            token = next(self._source, None)
-            if token is None:
-                return None
-            self._ahead.append(token)
-        return self._ahead[number]
 
 
 def dotted(names: Names) -> str:
