@@ -8,6 +8,7 @@ from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 import msgspec
+from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import Catalog
@@ -82,8 +83,8 @@ def test(name: str, organization: str, catalog: Catalog, vault: Vault, hosts: Co
     headers = _authorization(name, organization, detail, catalog, vault)
     until = time.monotonic() + outgoing.SECONDS
     for text in str(detail["uris"]).split(","):
-        target = outgoing.read_target(f"{text}/subjects")
-        status, body = outgoing.get(target, headers, hosts, until)
+        target = outgoing.read_target(text)
+        status, body = outgoing.get(replace(target, path=f"{target.path}/subjects"), headers, hosts, until)
         if status in {401, 403}:
             why = f"rejected the credentials (status {status})"
         elif status != 200:
