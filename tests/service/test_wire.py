@@ -20,10 +20,14 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.types import Receive, Scope, Send
+from uvicorn.config import Config
+from uvicorn.server import ServerState
 
 from sqlshell.service.bounds import Bounds
 from sqlshell.service.http.budget import Budget
-from sqlshell.service.http.connections import Connections, fitting_connections
+from sqlshell.service.http.connections import Connections, NoteResponses, fitting_connections
+from sqlshell.service.http.protocol import LimitedProtocol
 from tests.conftest import Served, clean_environment, serve, stop
 from tests.service.client import Client
 
@@ -620,3 +624,67 @@ def test_pipelined_requests_of_many_connections_are_answered(small: Served) -> N
             wire.sendall(head(small, "GET /v2/version HTTP/1.1") * 9 + closing(small, "GET /v2/version HTTP/1.1"))
         for wire in wires:
             assert rest(wire).count(b"HTTP/1.1 200 OK") == 10
+
+
+def test_a_request_that_is_refused_while_its_response_is_sent_is_cut_off() -> None:
+    """A refusal in the middle of a response could be taken for a part of it."""
+
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"9")]})
+        await send({"type": "http.response.body", "body": b"begun", "more_body": True})
+        while (await receive())["type"] != "http.disconnect":
+            pass
+        ended.set()
+
+    ended = asyncio.Event()
+
+    async def work() -> bytes:
+        connections = Connections(Bounds())
+        config = Config(NoteResponses(app), ws="none", lifespan="off", log_config=None)
+        config.load()
+        state = ServerState()
+        server = await asyncio.get_running_loop().create_server(
+            lambda: LimitedProtocol(config, state, {}, connections=connections), "127.0.0.1", 0
+        )
+        async with server:
+            reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
+            writer.write(b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n")
+            found = await reader.readuntil(b"begun")
+            writer.write(b"no chunk\r\n")
+            with contextlib.suppress(ConnectionError):
+                found += await reader.read()
+            writer.close()
+            await ended.wait()
+        return found
+
+    found = asyncio.run(work())
+    assert (found.count(b"HTTP/1.1"), found.endswith(b"begun")) == (1, True)
+
+
+def test_another_protocol_is_not_spoken(small: Served) -> None:
+    """The request is answered in HTTP/1.1, and then nobody knows what comes."""
+    lines = ("Upgrade: h2c", "Connection: Upgrade, HTTP2-Settings", "HTTP2-Settings: AAMAAABkAAQAAP__")
+    asked = head(small, "GET /v2/version HTTP/1.1", *lines)
+    answer = exchange(small, asked, head(small, "GET /v2/version HTTP/1.1"))
+    assert (answer.count(b"HTTP/1.1 200"), b"connection: close" in answer) == (1, True)
+
+
+def test_a_stream_counts_as_a_connection_of_its_token(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--max-token-connections", "2")
+    try:
+        with Client(running) as client, contextlib.ExitStack() as stack:
+            client.rows("create stream counted (t varchar)")
+            asked = client.run("select * from counted")["metadata"]["dataplaneRequest"]
+            token = json.dumps({"type": "auth", "accessToken": asked["token"], "sessionId": ""}).encode()
+            received = []
+            for _ in range(2):
+                wire = stack.enter_context(dial(running))
+                wire.sendall(upgrade(running, urlsplit(asked["uri"]).path))
+                assert wire.recv(1000).startswith(b"HTTP/1.1 101")
+                wire.sendall(frame(1, token))
+                received.append(wire.recv(1000))
+            assert b'"metadata"' in received[0]
+            assert (1013).to_bytes(2) in received[1]
+    finally:
+        stop(running)
