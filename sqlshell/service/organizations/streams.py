@@ -1,7 +1,7 @@
 """Streams: append-only relations whose new rows reach each reader once and in order.
 
 The position of a row is its rowid, which never changes in an append-only table. Each reader has its own position, so
-that a slow one delays nobody; readers of the same query at the same position share the rows that are read.
+that a slow one delays nobody. A query keeps the rows that were read last, for its readers at the same position.
 """
 
 from __future__ import annotations
@@ -10,9 +10,7 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections import OrderedDict
 from collections.abc import AsyncIterator
-from functools import partial
 from typing import cast
 
 from msgspec import Struct, field
@@ -34,9 +32,8 @@ left.
 FIRST = 64
 """Rows that are read at once until their width is known."""
 
-SHARED = 64
-SHARED_SIZE = 16 << 20
-"""The maximum number of cached segments for readers at the same position, and of their characters of JSON."""
+Rows = tuple[int, list[str]]
+"""The position after some rows of a stream, and the query's rows for them as JSON."""
 
 Place = tuple[int, int]
 """The progress of a reader: a position, and the number of rows from there that it has already received."""
@@ -57,6 +54,17 @@ class Query(Struct, eq=False):
     readers: int = 0
     idle_since: float = 0.0
     ended: tuple[str, str] | None = None
+    head: int = 0
+    """The position after the last row that is known."""
+    looked: int = -1
+    """The number of changes after which that was looked up."""
+    looking: asyncio.Lock = field(default_factory=asyncio.Lock)
+    most: int = FIRST
+    """The number of rows to read at once."""
+    segment: tuple[int, asyncio.Future[Rows]] | None = None
+    """The position and the rows of the latest read."""
+    evaluating: set[int] = field(default_factory=set)
+    """The numbers of the running calls of the engine."""
 
 
 class Streams:
@@ -69,13 +77,8 @@ class Streams:
         self._queries: dict[str, Query] = {}
         self._news = asyncio.Condition()
         self._version = 0
+        """The number of changes."""
         self._tables: dict[Relation, int] = {}
-        self._heads: dict[tuple[Relation, int], tuple[int, int, asyncio.Future[int]]] = {}
-        self._segments: OrderedDict[tuple[int, str, int], asyncio.Future[tuple[int, list[str]]]] = OrderedDict()
-        self._sizes: dict[tuple[int, str, int], int] = {}
-        self._rows: dict[tuple[int, str], int] = {}
-        self._evaluating: dict[int, tuple[int, str]] = {}
-        """The running evaluations by the number of the call: the query's table and SELECT."""
         self._numbers = itertools.count()
 
     def forget(self, relation: Relation) -> None:
@@ -105,23 +108,11 @@ class Streams:
         """End a query for all its readers."""
         query = self._queries.pop(query_id, None)
         if query is not None:
-            self._rows.pop((query.table, query.feed.sql), None)
-            self._leave(query)
             query.ended = (state, message)
+            for number in query.evaluating:
+                self._engine.cancel_rows(number)
             async with self._news:
                 self._news.notify_all()
-
-    def _leave(self, query: Query) -> None:
-        """Interrupt the evaluation of rows for a query that has ended, unless another query is of the same SELECT."""
-        same = query.table, query.feed.sql
-        if any((other.table, other.feed.sql) == same for other in self._queries.values()):
-            return
-        for key, read in list(self._segments.items()):
-            if key[:2] == same and not read.done():
-                del self._segments[key]
-        for number, evaluated in self._evaluating.items():
-            if evaluated == same:
-                self._engine.cancel_rows(number)
 
     @contextlib.asynccontextmanager
     async def reader(self, query: Query, session: str) -> AsyncIterator[Place]:
@@ -137,10 +128,12 @@ class Streams:
             yield query.places.get(known, (query.start, 0))
         finally:
             query.readers -= 1
+            if not query.readers:
+                query.segment = None
             query.idle_since = _now()
             query.reading.discard(known)
 
-    async def next(self, query: Query, position: int) -> tuple[int, list[str]] | None:
+    async def next(self, query: Query, position: int) -> Rows | None:
         """Wait for rows from `position` on; returns the next position and the rows, or None if the query has ended.
 
         Raises Failure if the stream can no longer be read.
@@ -149,52 +142,45 @@ class Streams:
             version = self._version
             if query.table != self._tables.get(query.feed.stream, 0):
                 raise Failure(sqlstate.NO_RELATION, f"stream {query.feed.stream[2]!r} was dropped")
-            head = await self._head(query.feed.stream, query.table)
-            if head > position:
-                most = self._rows.get((query.table, query.feed.sql), FIRST)
-                try:
-                    return await self._segment(query, position, min(head, position + most))
-                except Failure:
-                    if query.ended is None:
-                        raise
-                    break
+            try:
+                await self._look(query, position, version)
+                if position < query.head:
+                    return await self._segment(query, position)
+            except Failure:
+                if query.ended is None:
+                    raise
+                break
+            query.segment = None
             async with self._news:
                 while self._version == version and query.ended is None:
                     await self._news.wait()
         return None
 
-    async def _head(self, stream: Relation, table: int) -> int:
-        key = stream, table
-        version, head, looking = self._heads.get(key, (-1, 0, None))
-        if looking is None or version != self._version:
-            looking = asyncio.ensure_future(self._workers.run_other(self._engine.head, stream, head))
-            self._heads[key] = (self._version, head, looking)
-        newest = await asyncio.shield(looking)
-        version, head, now = self._heads[key]
-        if now is looking:
-            self._heads[key] = (version, newest, looking)
-        return newest
+    async def _look(self, query: Query, position: int, version: int) -> None:
+        """Look for rows from `position` on, unless that was done since the change `version`."""
+        async with query.looking:
+            if position >= query.head and query.looked < version:
+                looked = self._version
+                least = max(query.head, query.start)
+                query.head = await self._workers.run_other(self._engine.head, query.feed.stream, least)
+                query.looked = looked
 
-    async def _segment(self, query: Query, position: int, end: int) -> tuple[int, list[str]]:
-        key = (query.table, query.feed.sql, position)
-        segment = self._segments.get(key)
-        if segment is None:
-            segment = self._segments[key] = asyncio.ensure_future(self._read(query, position, end))
-            segment.add_done_callback(partial(self._count, key))
+    async def _segment(self, query: Query, position: int) -> Rows:
+        if query.segment is None or query.segment[0] != position:
+            end = min(query.head, position + query.most)
+            reading = asyncio.ensure_future(self._read(query, position, end))
+            # Its readers may have left when it fails.
+            reading.add_done_callback(lambda done: done.cancelled() or done.exception())
+            query.segment = position, reading
+        segment = query.segment
         try:
-            return await asyncio.shield(segment)
+            return await asyncio.shield(segment[1])
         except Failure:
-            self._segments.pop(key, None)
+            if query.segment is segment:
+                query.segment = None
             raise
 
-    def _count(self, key: tuple[int, str, int], read: asyncio.Future[tuple[int, list[str]]]) -> None:
-        """Count a segment that has been read, and remove the oldest if there are too many."""
-        if self._segments.get(key) is read and not read.cancelled() and read.exception() is None:
-            self._sizes[key] = sum(map(len, read.result()[1]))
-        while self._segments and (len(self._segments) > SHARED or sum(self._sizes.values()) > SHARED_SIZE):
-            self._sizes.pop(self._segments.popitem(last=False)[0], None)
-
-    async def _read(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
+    async def _read(self, query: Query, start: int, end: int) -> Rows:
         while True:
             try:
                 return await self._evaluated(query, start, end)
@@ -203,18 +189,18 @@ class Streams:
                     raise
                 end = start + (end - start) // 2
 
-    async def _evaluated(self, query: Query, start: int, end: int) -> tuple[int, list[str]]:
+    async def _evaluated(self, query: Query, start: int, end: int) -> Rows:
         count = end - start
         number = next(self._numbers)
-        self._evaluating[number] = query.table, query.feed.sql
+        query.evaluating.add(number)
         try:
             rows, seconds = await self._workers.stream(query.query_id, self._timed, query, start, end, number)
         finally:
-            del self._evaluating[number]
+            query.evaluating.discard(number)
         fitting = SEGMENT_SIZE * count // max(1, sum(map(len, rows)))
         in_time = int(SEGMENT_SECONDS * count / max(seconds, 1e-6))
         # The next rows may be wider.
-        self._rows[query.table, query.feed.sql] = max(1, min(SEGMENT, fitting, in_time, 4 * count))
+        query.most = max(1, min(SEGMENT, fitting, in_time, 4 * count))
         return end, rows
 
     def _timed(self, query: Query, start: int, end: int, number: int) -> tuple[list[str], float]:
