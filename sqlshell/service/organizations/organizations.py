@@ -203,8 +203,8 @@ class Organizations:
 
     @property
     def server(self) -> Engine | None:
-        """The engine of the only organization, if it is an external server."""
-        return self._single if self._single is not None and self._single.traits.awaited else None
+        """The engine of the only organization, if its SQL is its own rather than the interface's."""
+        return self._single if self._single is not None and not self._single.traits.interface_sql else None
 
     def default(self) -> str:
         return self.catalog.organizations()[0][0]

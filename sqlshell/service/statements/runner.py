@@ -235,7 +235,7 @@ class Executor:
     def _run_engine(self, session: Session, record: Statement, options: RunOptions, sql: str) -> Outcome | StartedFeed:
         organization = session.organization
         low = sql.lower()
-        if system.NAME in low:
+        if organization.engine.traits.interface_sql and system.NAME in low:
             system.publish(session, sql, lambda: self._query_facts(organization))
         in_store = session.connection.database in organization.store_names
         reads_store = in_store or any(name.lower() in low for name in organization.store_names)

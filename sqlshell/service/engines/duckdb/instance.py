@@ -164,9 +164,6 @@ class DuckdbEngine(ResultFiles):
         results = None if self._policy.strict else self._results
         return DuckdbConnection(self._root.cursor(), self._policy, self._room, results)
 
-    def trim_memory(self) -> None:
-        """Do nothing, because the service returns the memory of its own process."""
-
     def attach(self, name: str, path: Path | None) -> None:
         source, access = (literal(str(path)), "") if path else ("':memory:'", " (READ_WRITE)")
         self._execute(f"ATTACH {source} AS {always_quoted(name)}{access}")

@@ -55,9 +55,6 @@ class ServerEngine(ResultFiles, ABC):
     @abstractmethod
     def inline(self, rows: Listing) -> str: ...
 
-    def trim_memory(self) -> None:
-        return
-
     @abstractmethod
     async def _close(self) -> None:
         """Close the connections, in the engine's loop. Raises nothing."""

@@ -84,9 +84,7 @@ class Reader(SharedInstance):
 
 
 class ResultFiles:
-    """The parts of Engine that concern files of results: DuckDB reads and writes them in this process whatever the
-    engine is.
-    """
+    """Implements Results: DuckDB reads and writes the files of results in this process, whatever the engine is."""
 
     def __init__(self) -> None:
         self._results = Reader()
@@ -107,6 +105,9 @@ class ResultFiles:
 
     def release_memory(self) -> None:
         self._results.release_memory()
+
+    def trim_memory(self) -> None:
+        """Do nothing, because the service returns the memory of its own process."""
 
 
 def convert(
