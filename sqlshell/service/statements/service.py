@@ -390,8 +390,8 @@ class StatementService:
         if isinstance(asked, Restart):
             await self._restart(session, record, asked)
             return
-        workers, is_server = session.organization.workers, session.organization.engine.traits.awaited
-        records = [record] if asked is not None or is_server else await self._together(session, batch)
+        workers, awaited = session.organization.workers, session.organization.engine.traits.awaited
+        records = [record] if asked is not None or awaited else await self._together(session, batch)
         async with contextlib.AsyncExitStack() as stack:
             thread, limit = workers.run_other, self._limit(None)
             if asked is None or asked.needs().work is Work.ENGINE:
@@ -406,7 +406,7 @@ class StatementService:
                 return
             if not record.start(session.connection, *limit):
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
-            if asked is None and is_server:
+            if asked is None and awaited:
                 outcome = await self._on_server(session, request, record, files)
                 batch.size += record.spool.size
                 batch.ended.append(_ended(session, record, outcome))
