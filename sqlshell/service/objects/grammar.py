@@ -67,7 +67,7 @@ def dialect_of(organizations: Organizations) -> Dialect:
     return SERVER if organizations.server is not None else INTERFACE
 
 
-class Reading:
+class ParsedStatement:
     """A statement for a dialect: its tokens are read when they are first needed, and it is parsed once.
 
     Neither is kept of a statement longer than HEAD characters.
@@ -120,5 +120,5 @@ class Reading:
 
 
 def read(sql: str) -> DialectStatement | None:
-    """Parse a statement of the dialect, as Reading.statement() does."""
-    return Reading(sql).statement()
+    """Parse a statement of the dialect, as ParsedStatement.statement() does."""
+    return ParsedStatement(sql).statement()

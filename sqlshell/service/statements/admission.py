@@ -19,7 +19,7 @@ from msgspec.structs import replace
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.bounds import ORGANIZATION_FACTOR, limit_note
 from sqlshell.service.catalog import Caller
-from sqlshell.service.objects.grammar import dialect_of
+from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
@@ -194,7 +194,7 @@ class Admission:
         timezone = (request.parameters.timezone if request.parameters else None) or ""
         record = Statement(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
         record.semicolon, record.redacted = sent.semicolon, sent.redacted
-        record.dialect = dialect_of(self._organizations)
+        record.cached_parse = ParsedStatement(sent.sql, dialect_of(self._organizations))
         reference = weakref.ref(record)
         return record
 

@@ -30,7 +30,7 @@ def with_created_row(session: Session, record: Statement, outcome: Outcome, sql:
     blank = BLANK.match(sql)
     if not _MAY_MAKE.match(sql, blank.end() if blank else 0):
         return outcome
-    write = selecting(record.reading.tokens_of(sql))
+    write = selecting(record.parsed.tokens_of(sql))
     if write is None:
         return outcome
     relation = session.full_name(write.names)

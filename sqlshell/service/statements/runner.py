@@ -155,7 +155,7 @@ class Executor:
     def _after_change(self, session: Session, record: Statement, before: Mapping[str, str]) -> None:
         """The bookkeeping after a statement that may have created or dropped something; runs in a thread. `before` are
         the session's parts that it may have dropped."""
-        scope.note(session, record.reading.tokens)
+        scope.note(session, record.parsed.tokens)
         self._look_at_schemas(session, None, record.sql)
         if DROPS.match(record.sql):
             session.note_dropped_parts(before)
@@ -277,7 +277,7 @@ class Executor:
             raise
         if isinstance(outcome, StreamQuery):
             return outcome, 0 if outcome.from_earliest else cast(StreamEngine, organization.engine).head(outcome.stream)
-        scope.note(session, record.reading.tokens_of(sql))
+        scope.note(session, record.parsed.tokens_of(sql))
         if organization.streams.known and _may_drop(sql):
             organization.check_streams()
         return artifacts.with_created_row(session, record, outcome, sql)

@@ -22,7 +22,7 @@ from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome, ReattachingEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import Attachment, Attachments
-from sqlshell.service.objects.grammar import Reading, dialect_of
+from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
 from sqlshell.service.objects.kind import DialectStatement, Drop, StartedFeed, Update, Work
 from sqlshell.service.objects.listing import List
 from sqlshell.service.objects.query import Restart
@@ -143,8 +143,8 @@ class StatementService:
             given = given or [(request.statement, "")]
             texts = [text for text, _ in given]
             commands = [item.name for item in items if isinstance(item, script.BackslashCommand)]
-            reading = Reading(texts[0], dialect_of(self.organizations))
-            control = self._control_statement(reading) if len(texts) == 1 and not commands else None
+            parsed = ParsedStatement(texts[0], dialect_of(self.organizations))
+            control = self._control_statement(parsed) if len(texts) == 1 and not commands else None
             # Statements about statements have a separate limit, so that others can still be terminated.
             try:
                 session, single_use, records = await self.admission.admit(
@@ -153,7 +153,7 @@ class StatementService:
             except Failure as failure:
                 return await self._failed(request, caller, given, failure)
             self.start()
-            records[0].cached_reading = reading
+            records[0].cached_parse = parsed
             if commands:
                 message = f"{commands[0][:100]!r} is a shell command, not SQL"
                 self.canceller.finish(records[0], sqlstate.SYNTAX, message)
@@ -272,12 +272,12 @@ class StatementService:
             record.context = replace(session.echo(), timezone=None)
 
     @staticmethod
-    def _control_statement(reading: Reading) -> ControlStatement | None:
+    def _control_statement(parsed: ParsedStatement) -> ControlStatement | None:
         """The parsed statement, if it is a control statement; None for others."""
-        if len(reading.sql) > LONG:
+        if len(parsed.sql) > LONG:
             return None
         with contextlib.suppress(Failure):
-            asked = reading.statement()
+            asked = parsed.statement()
             return asked if is_control(asked) else None
         return None
 
@@ -379,7 +379,7 @@ class StatementService:
     ) -> None:
         """Run the next statement of a submission, and those after it that the engine can run in the same slot."""
         record, submitted = batch.records[batch.at], batch.records[batch.at].organization
-        asked = await self.thread.read(len(record.sql), record.reading.statement)
+        asked = await self.thread.read(len(record.sql), record.parsed.statement)
         if is_control(asked):
             record.context = session.echo()
             await self._control.run(session, record, asked)
@@ -432,7 +432,7 @@ class StatementService:
         """The next statement of a submission, and those after it that the engine can run in the same slot."""
         records = batch.records[batch.at : batch.at + MOST_TOGETHER]
         for number, record in enumerate(records[1:], 1):
-            if not await self.thread.read(len(record.sql), record.reading.is_for_engine):
+            if not await self.thread.read(len(record.sql), record.parsed.is_for_engine):
                 return records[:number]
             self._settle_in(record, session, None)
         return records

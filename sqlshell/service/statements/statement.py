@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.engines.engine import EngineSession, Outcome, StreamQuery
-from sqlshell.service.objects.grammar import INTERFACE, Dialect, Reading
+from sqlshell.service.objects.grammar import ParsedStatement
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.redaction import RedactedStatement
@@ -119,9 +119,8 @@ class Statement(Struct, eq=False, weakref=True):
     semicolon: str = ""
     redacted: RedactedStatement | None = None
     """Set if the statement contains secrets, until it has finished."""
-    dialect: Dialect = INTERFACE
-    cached_reading: Reading | None = None
-    """The statement as the dialect reads it, once that was asked, until it has finished."""
+    cached_parse: ParsedStatement | None = None
+    """The statement as the dialect of its service reads it, until it has finished."""
     weight: int = 0
     """Its size in memory once it has finished, in characters and bytes."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
@@ -174,11 +173,11 @@ class Statement(Struct, eq=False, weakref=True):
         return True
 
     @property
-    def reading(self) -> Reading:
+    def parsed(self) -> ParsedStatement:
         """The statement as the dialect reads it."""
-        if self.cached_reading is None:
-            self.cached_reading = Reading(self.sql, self.dialect)
-        return self.cached_reading
+        if self.cached_parse is None:
+            self.cached_parse = ParsedStatement(self.sql)
+        return self.cached_parse
 
     @property
     def text(self) -> str:

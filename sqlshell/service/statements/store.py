@@ -365,7 +365,7 @@ class StatementStore:
             self._count(key, number, number * len(record.sql))
 
     def _keep(self, record: Statement, size: int) -> None:
-        record.cached_reading = None
+        record.cached_parse = None
         if record.redacted is not None:
             record.sql, record.redacted = record.redacted.text, None
         record.weight = record.length + size + len(record.spool.body)
