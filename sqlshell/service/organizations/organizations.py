@@ -22,7 +22,7 @@ from sqlshell.service.engines.engine import CatalogQuery, Engine, Limits, Relati
 from sqlshell.service.failure import Failure
 from sqlshell.service.options import Options
 from sqlshell.service.organizations.copies import Copies
-from sqlshell.service.organizations.memory_shares import Shares
+from sqlshell.service.organizations.memory_quota import MemoryQuota
 from sqlshell.service.organizations.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.organizations.streams import Streams
 from sqlshell.service.organizations.workers import Workers
@@ -197,7 +197,7 @@ class Organizations:
         self.vault = Vault(self._data / FILE if self._data is not None else None, catalog.holds_sealed)
         self._results: dict[str, Path] = {}
         """The folders of results that exist."""
-        self._shares = Shares()
+        self._memory_quota = MemoryQuota()
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
 
@@ -271,7 +271,7 @@ class Organizations:
         with opening:
             # Tokens are dropped first, so that nothing starts in a closed organization.
             self.catalog.drop_organization(organization_id)
-            self._shares.forget(organization_id)
+            self._memory_quota.forget(organization_id)
             opened = self._open.pop(organization_id, None)
             if opened is not None:
                 opened.close()
@@ -372,7 +372,7 @@ class Organizations:
         bounds, engine = self._options.bounds, self._options.engine
         return replace(
             engine,
-            memory=engine.memory or f"{self._shares.of(organization_id) >> 20}MiB",
+            memory=engine.memory or f"{self._memory_quota.of(organization_id) >> 20}MiB",
             spill=bounds.spill_size,
             results=self._options.quota,
             seconds=bounds.seconds,

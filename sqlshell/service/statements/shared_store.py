@@ -126,39 +126,30 @@ class SharedStatementStore(StatementStore):
 
     async def _write(self) -> None:
         """Write ends together, as they arrive, until all are written or the database does not respond."""
+        most: int | None = None
         while self._unwritten:
-            endings, self._unwritten = self._unwritten, []
+            endings = self._unwritten[:most]
             try:
                 results = await self._shared.run_async(partial(self._write_ends, endings))
             except Unavailable:
                 # The next beat begins again.
-                self._unwritten = endings + self._unwritten
                 return
             except StorageError as error:
                 if len(endings) > 1:
-                    for one in endings:
-                        await self._write_one(one)
+                    # One of them is refused: the others are written without it.
+                    most = 1
                     continue
-                self._fail(endings[0], error)
-                continue
+                self._refuse(endings[0], error)
+                results = [True]
+            del self._unwritten[: len(endings)]
             self._settle_as(endings, results)
 
-    async def _write_one(self, ending: Ending) -> None:
-        """Write one end of several that could not be written together."""
-        try:
-            self._settle_as([ending], await self._shared.run_async(partial(self._write_ends, [ending])))
-        except Unavailable:
-            self._unwritten.append(ending)
-        except StorageError as error:
-            self._fail(ending, error)
-
-    def _fail(self, ending: Ending, error: StorageError) -> None:
-        """End a statement whose end the database refuses, for the clients of this process."""
+    def _refuse(self, ending: Ending, error: StorageError) -> None:
+        """Give a statement whose end the database refuses an end for the clients of this process."""
         _log.warning("cannot record the outcome of statement %s: %s", ending.record.statement_id, error)
         ending.record.outcome = None
         ending.record.spool.drop()
         ending.state, ending.message = sqlstate.INTERNAL, "the result cannot be stored in the database of the service"
-        self._settle([ending])
 
     def _write_ends(self, endings: Sequence[Ending]) -> list[Statement | bool | None]:
         """Write ends, for any thread; returns True for each, or, for a statement that is recorded already by another

@@ -13,13 +13,13 @@ WHOLE = 0.8
 PARTS = 4
 """An organization gets 1/4 of that, and at most half of what is left."""
 
-LEAST = 256 << 20
+MIN_BYTES = 256 << 20
 """The minimum for each organization in bytes, even if less is left."""
 
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 
-class Shares:
+class MemoryQuota:
     """Assigns each organization a share that does not change while the service runs. Thread-safe."""
 
     def __init__(self, whole: int = 0) -> None:
@@ -32,7 +32,7 @@ class Shares:
         with self._lock:
             if organization not in self._given:
                 left = self._whole - sum(self._given.values())
-                self._given[organization] = max(LEAST, min(self._whole // PARTS, left // 2))
+                self._given[organization] = max(MIN_BYTES, min(self._whole // PARTS, left // 2))
             return self._given[organization]
 
     def forget(self, organization: str) -> None:
