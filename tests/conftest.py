@@ -7,6 +7,7 @@ import functools
 import gc
 import importlib
 import itertools
+import json
 import os
 import shutil
 import signal
@@ -24,7 +25,7 @@ from _pytest.runner import runtestprotocol
 from hypothesis import HealthCheck, settings
 
 from tests import checked
-from tests.prepared import Forked, Prepared
+from tests.prepared import SETTINGS, Forked, Prepared
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +171,19 @@ def serve(
     token: str = "test-token-0123456789",
     python: Sequence[str] | None = None,
     stderr: Path | None = None,
+    settings: Mapping[str, float] = {},
 ) -> Served:
-    """Start the service with options of its own and of Python's; `stderr` is a file for what it writes there."""
+    """Start the service with options of its own and of Python's; `stderr` is a file for what it writes there.
+
+    `settings` are those that are no options; they need a process that is forked.
+    """
     token_file = folder / "token"
     token_file.write_text(token)
     token_file.chmod(0o600)
     argv = ("serve", "--port", "0", "--token-file", str(token_file), *options)
+    environment = clean_environment(folder, {SETTINGS: json.dumps(settings)} if settings else {})
     with (stderr or Path(os.devnull)).open("wb") as message:
-        process = prepared().start(
-            argv, clean_environment(folder), folder, stdout=PIPE, stderr=message, text=True, python=python
-        )
+        process = prepared().start(argv, environment, folder, stdout=PIPE, stderr=message, text=True, python=python)
     _STARTED.append(process)
     assert process.stdout is not None
     line = process.stdout.readline()

@@ -28,6 +28,8 @@ from pathlib import Path
 from subprocess import DEVNULL, PIPE
 from typing import IO, Any, NoReturn
 
+from msgspec.structs import replace
+
 from tests import forked
 
 FIXED = ("PYTHON", "LC_", "LANG")
@@ -47,6 +49,9 @@ IMPORTED = (
     *forked.IMPORTED,
 )
 """What most runs of the program import, and what takes them longest."""
+
+SETTINGS = "TESTED_SETTINGS"
+"""The variable with a service's settings that are no options, as JSON."""
 
 CHECKED = Path(__file__).with_name("checked.py")
 """The program that is `sqlshell`, and checks the answers of its service."""
@@ -276,7 +281,16 @@ def _become(argv: Sequence[str]) -> NoReturn:
     sys.stdout.reconfigure(line_buffering=sys.stdout.isatty())  # type: ignore[union-attr]
     if argv[:1] == ["serve"]:
         forked.install()
+        _set(json.loads(os.environ.pop(SETTINGS, "{}")))
     forked.leave(main)
+
+
+def _set(settings: Mapping[str, float]) -> None:
+    """Give a service settings that are no options."""
+    from sqlshell.launch import serve
+
+    of_options = serve.settings_of
+    serve.settings_of = lambda given: replace(of_options(given), **settings)
 
 
 def _serve(number: int) -> None:

@@ -9,14 +9,13 @@ from typing import Any
 import pytest
 from starlette.responses import Response
 
-from sqlshell.service.bounds import Bounds
 from sqlshell.service.http.app import document
 from sqlshell.service.http.checks import BATCH
 from sqlshell.service.objects.source import KINDS
-from sqlshell.service.options import Options
+from sqlshell.service.settings import Settings
 from tests.checked import Checked, Json
 
-WHOLE = document(Options())
+WHOLE = document(Settings())
 ID = "00000000-0000-4000-8000-000000000001"
 STATUS = {"sqlState": "03000", "statementID": ID, "createdOn": 1}
 CONTEXT = {"context": {"databaseName": "d"}}
@@ -88,7 +87,7 @@ def test_an_answer_is_held_against_the_document(asked: str, status: int, body: J
 
 
 def test_the_document_has_the_lists_and_limits_of_the_service() -> None:
-    whole = document(Options(legacy=True, statement_limit=77, bounds=Bounds(name=7)))
+    whole = document(Settings(legacy=True, statement_limit=77, name_length=7))
     kinds = [
         one["schema"]["enum"]
         for item in whole["paths"].values()
@@ -100,4 +99,4 @@ def test_the_document_has_the_lists_and_limits_of_the_service() -> None:
     assert schemas["BatchRequest"]["properties"]["statements"]["maxItems"] == BATCH
     assert schemas["StatementRequest"]["properties"]["statement"]["maxLength"] == 77
     assert (schemas["Name"]["maxLength"], "Zulu" in schemas["TimeZone"]["enum"]) == (7, True)
-    assert "/run-statement" not in document(Options())["paths"]
+    assert "/run-statement" not in document(Settings())["paths"]

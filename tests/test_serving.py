@@ -42,7 +42,7 @@ from tests.conftest import Program
         (["--retention", "inf"], ["--retention", "expected a number"]),
         (["--grace", "nan"], ["--grace", "expected a number"]),
         (["--max-seconds", "nan"], ["--max-seconds", "expected a number"]),
-        (["--max-header-seconds", "nan"], ["--max-header-seconds", "expected a number"]),
+        (["--max-seconds", "nan"], ["--max-seconds", "expected a number"]),
         (["--max-spill-size", "9" * 400], ["--max-spill-size", "expected an integer"]),
         (["--port", "99999"], ["--port", "expected an integer from 0 to 65535, not '99999'"]),
         (["--port", "http"], ["--port", "expected an integer from 0 to 65535, not 'http'"]),

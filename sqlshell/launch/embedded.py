@@ -15,21 +15,19 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
+from msgspec.structs import replace
+
 from sqlshell.client.http.in_process import LocalApp
 from sqlshell.runtime.event_loops import end_threads, thread_loop
-from sqlshell.service.bounds import EMBEDDED_BOUNDS
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Engine
 from sqlshell.service.http.app import make_app
-from sqlshell.service.options import Options
+from sqlshell.service.settings import EMBEDDED, Settings
 from sqlshell.service.setup import make_statements
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.storage.sqlite import SqliteStorage
 
 CLOSING_SECONDS = 8.0
-
-RECORDS = 10_000
-"""Number of finished statements that the embedded service keeps in memory."""
 
 
 class EmbeddedService:
@@ -38,10 +36,10 @@ class EmbeddedService:
     The service's thread opens the database while the client starts.
     """
 
-    def __init__(self, open_engine: Callable[[], Engine], options: Options) -> None:
+    def __init__(self, open_engine: Callable[[], Engine], settings: Settings) -> None:
         self.token = secrets.token_urlsafe(32)
         self._open_engine = open_engine
-        self._options = options
+        self._settings = settings
         self._opening: Future[tuple[StatementService, LocalApp]] = Future()
         self._loop = thread_loop()
         self._thread = threading.Thread(target=self._run, name="service", daemon=True)
@@ -83,8 +81,8 @@ class EmbeddedService:
         with contextlib.closing(SqliteStorage()) as storage:
             try:
                 try:
-                    statements = make_statements(storage, self._options, engine=self._open_engine(), embedded=True)
-                    app = LocalApp(make_app(statements, self.token, self._options), self._loop, self._report)
+                    statements = make_statements(storage, self._settings, engine=self._open_engine(), embedded=True)
+                    app = LocalApp(make_app(statements, self.token, self._settings), self._loop, self._report)
                 except BaseException as error:
                     self._opening.set_exception(error)
                     return
@@ -123,7 +121,7 @@ def start_embedded(
     def open_engine() -> Engine:
         return DuckdbEngine(database, views, read_only=read_only, installs=installs)
 
-    return EmbeddedService(open_engine, _options(partition_rows))
+    return EmbeddedService(open_engine, replace(EMBEDDED, partition_rows=partition_rows))
 
 
 def start_on_server(engine: str, url: str, password: str = "", *, read_only: bool = False) -> EmbeddedService:
@@ -138,8 +136,4 @@ def start_on_server(engine: str, url: str, password: str = "", *, read_only: boo
 
         return open_server(engine, url, password, read_only=read_only)
 
-    return EmbeddedService(open_engine, _options())
-
-
-def _options(partition_rows: int = 10_000) -> Options:
-    return Options(partition_rows=partition_rows, row_limits=True, records=RECORDS, bounds=EMBEDDED_BOUNDS)
+    return EmbeddedService(open_engine, EMBEDDED)

@@ -13,8 +13,8 @@ from urllib.parse import urlsplit
 import click
 
 from sqlshell.launch.options import Command, Option
-from sqlshell.service.bounds import Bounds, limit_option
 from sqlshell.service.engines.servers import SERVERS, open_server
+from sqlshell.service.settings import MOST, NUMBERS, Number, Settings
 
 if TYPE_CHECKING:
     from sqlshell.diagnostics import Diagnostics
@@ -29,19 +29,17 @@ ENGINES: Final = ("duckdb", *SERVERS)
 
 _SIZE = re.compile(r"0*+[1-9][0-9]*(?:\.[0-9]+)?\s*(?:[kmgt]i?b?|%)|0*+\.[0-9]*[1-9][0-9]*\s*[kmgt]i?b?", re.I)
 
-MOST: Final = 10**9
-"""The largest value of a numeric option, in its unit."""
-
 
 class _Number(click.ParamType):  # type: ignore[type-arg]
     """A number of this type from `least` to `most`."""
 
     name = "number"
 
-    def __init__(self, type_: type[int] | type[float], least: float, most: float = MOST) -> None:
+    def __init__(self, type_: type[int] | type[float], least: float, most: float) -> None:
         self._type = type_
         self._least, self._most = least, most
-        self.stated = f"{least:g} to {_figure(most)}" if most < MOST else f"at least {least:g}" if least else ""
+        unbounded = most >= MOST
+        self.stated = f"at least {least:g}" * bool(least) if unbounded else f"{least:g} to {_figure(most)}"
         """The range, for the help."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -60,79 +58,10 @@ def _figure(number: float) -> str:
     return f"{number:,}" if number > 99_999 else f"{number:g}"
 
 
-BOUNDED: tuple[tuple[str, Any, int, str], ...] = (
-    ("statements", _Number(int, 1), 0, "maximum statements of a request"),
-    (
-        "name",
-        _Number(int, 1),
-        0,
-        "maximum characters of a name, a session's ID, and each field of a request's context",
-    ),
-    ("option", _Number(int, 1), 0, "maximum characters of a value of WITH (…)"),
-    ("sessions", _Number(int, 1), 0, "maximum sessions of a token"),
-    ("all_sessions", _Number(int, 1), 0, "maximum sessions of the service"),
-    (
-        "waiting",
-        _Number(int, 1),
-        0,
-        "maximum unfinished statements of a token; an organization may have five times as many",
-    ),
-    (
-        "waiting_size",
-        _Number(int, 1),
-        1 << 20,
-        "maximum size of the SQL of a token's unfinished statements, in 2^20 characters; five times as much for an "
-        "organization",
-    ),
-    (
-        "objects",
-        _Number(int, 1),
-        0,
-        "maximum objects of each kind in an organization: databases, stores, streams, tokens, …",
-    ),
-    ("resources_size", _Number(int, 0), 1 << 30, "maximum GiB of function and descriptor sources of an organization"),
-    ("running", _Number(int, 1, 1000), 0, "maximum running statements of an organization; each uses a thread"),
-    ("columns", _Number(int, 1), 0, "maximum columns of a result"),
-    ("columns_size", _Number(int, 1), 1 << 10, "maximum KiB of the names and types of a result's columns"),
-    ("seconds", _Number(float, 0.0), 0, "maximum seconds that a statement may run; 0 = no limit"),
-    (
-        "spill_size",
-        _Number(int, 0),
-        1 << 30,
-        "maximum GiB of temporary files of an organization's running statements",
-    ),
-    ("url_size", _Number(int, 1), 1 << 10, "maximum KiB of a request's URL"),
-    ("header_size", _Number(int, 1), 1 << 10, "maximum KiB of a request's first line and headers"),
-    ("connections", _Number(int, 1), 0, "maximum connections; at most four fifths of the limit of open files"),
-    ("token_connections", _Number(int, 1), 0, "maximum connections with the same token"),
-    ("header_seconds", _Number(float, 0.1), 0, "maximum seconds for receiving the headers of a request"),
-    ("body_seconds", _Number(float, 0.1), 0, "maximum seconds without progress while a request's body is received"),
-    (
-        "write_seconds",
-        _Number(float, 0.1),
-        0,
-        "maximum seconds without a read by the client before its connection is closed",
-    ),
-    (
-        "bodies_size",
-        _Number(int, 1),
-        1 << 20,
-        "maximum MiB of all request bodies being received; each organization may use a quarter",
-    ),
-    (
-        "uploads_size",
-        _Number(int, 1),
-        1 << 30,
-        "maximum GiB of all attachments of unfinished statements; each organization may use a quarter",
-    ),
-    (
-        "unread_size",
-        _Number(int, 1),
-        1 << 20,
-        "maximum MiB of all rows that clients have not read yet; each organization may use a quarter",
-    ),
-)
-"""The limits that are options: name in Bounds, type, unit (0 for a count), help."""
+def _number(number: Number) -> OptionSpec:
+    """The option of a number of the settings."""
+    return number.option, _Number(number.kind, number.least, number.most), number.default, number.help
+
 
 SERVE: tuple[OptionSpec, ...] = (
     ("--host", "ADDRESS", "127.0.0.1", "address to listen on  [default: 127.0.0.1]"),
@@ -198,33 +127,13 @@ SERVE: tuple[OptionSpec, ...] = (
         "with --new-token: a role of the token; repeatable  [default: reader]",
     ),
     (
-        "--partition-rows",
-        _Number(int, 1, 10_000_000),
-        10_000,
-        "maximum rows of a partition of a result; a partition also ends at 8 MiB",
-    ),
-    ("--threads", _Number(int, 0, 1024), 0, "threads of each organization's engine; 0 = one per core"),
-    (
         "--memory",
         "SIZE",
         None,
         "memory of each organization's engine, such as 2GB  [default: 20% of the machine's memory, but at most half of "
         "what other organizations have left of 80%]",
     ),
-    ("--retention", _Number(float, 0.0), 24.0, "hours to keep a finished statement and its result"),
-    (
-        "--quota",
-        _Number(float, 0.0),
-        10.0,
-        "maximum GiB of the results of an organization; the oldest are removed first",
-    ),
-    ("--max-statement", _Number(int, 1, 1024), 16, "maximum size of the SQL of a request, in 2^20 characters"),
-    ("--max-attachments", _Number(int, 0), 1024, "maximum MiB of all attachments of a request"),
-    ("--attachments", _Number(int, 0), 20, "maximum number of attachments of a request"),
-    *(
-        (limit_option(name), kind, getattr(Bounds(), name) // unit if unit else getattr(Bounds(), name), text)
-        for name, kind, unit, text in BOUNDED
-    ),
+    *map(_number, NUMBERS),
     (
         "--data-plane",
         ("off", "large", "always"),
@@ -248,7 +157,6 @@ SERVE: tuple[OptionSpec, ...] = (
     ),
     ("--legacy", bool, False, "enable the legacy endpoints too, with the same tokens"),
     ("--legacy-anonymous", bool, False, "with --legacy: allow the legacy endpoints without a token"),
-    ("--grace", _Number(float, 0.0), 10.0, "seconds to wait for running statements after SIGTERM"),
 )
 """The options of `sqlshell serve`: flag, type (a string is the name of a value), default, help."""
 
@@ -350,8 +258,6 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
     from sqlshell.launch.credentials import read_token
     from sqlshell.runtime.scratch import sweep
     from sqlshell.runtime.shutdown import forward_logs, install_exit_handlers
-    from sqlshell.service.engines.engine import Limits
-    from sqlshell.service.options import Options as ServiceOptions
     from sqlshell.service.server import Address, kept_token
     from sqlshell.service.server import serve as run_service
     from sqlshell.service.setup import Peers
@@ -385,34 +291,38 @@ def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, 
         stdout.write(f"listening on {url}\n")
         stdout.flush()
 
-    options = ServiceOptions(
-        partition_rows=given["partition_rows"],
-        data_plane=given["data_plane"],
-        public_url=given["public_url"] or "",
-        stream_scheme=given["stream_scheme"],
-        retention=given["retention"] * 3600.0,
-        quota=int(given["quota"] * (1 << 30)),
-        statement_limit=given["max_statement"] << 20,
-        attachment_limit=given["max_attachments"] << 20,
-        attachments=given["attachments"],
-        legacy=given["legacy"],
-        legacy_anonymous=given["legacy_anonymous"],
-        registry_hosts=tuple(_plain_host(name) for name in given["registry_host"]),
-        store_roots=tuple(Path(root).resolve() for root in given["store_root"]),
-        grace=given["grace"],
-        engine=Limits(given["threads"], given["memory"] or ""),
-        bounds=Bounds(**{name: given[f"max_{name}"] * (unit or 1) for name, _, unit, _ in BOUNDED}),
-    )
+    settings = settings_of(given)
     uds = Path(given["uds"]) if given["uds"] else None
     names, peer_url = tuple(given["allow_host"]), (given["peer_url"] or "").rstrip("/")
     address = Address(given["host"], given["port"], uds, names, peer_url)
     if given["engine"] == ENGINES[0]:
-        return run_service(address, data, token, options, ready)
+        return run_service(address, data, token, settings, ready)
     engine = open_server(given["engine"], given["engine_url"])
     try:
-        return run_service(address, data, token, options, ready, engine, peers)
+        return run_service(address, data, token, settings, ready, engine, peers)
     finally:
         engine.close()
+
+
+def settings_of(given: Mapping[str, Any]) -> Settings:
+    """The settings of a service with these options."""
+    numbers: dict[str, Any] = {number.name: number.setting(given[_parameter(number.option)]) for number in NUMBERS}
+    return Settings(
+        data_plane=given["data_plane"],
+        public_url=given["public_url"] or "",
+        stream_scheme=given["stream_scheme"],
+        legacy=given["legacy"],
+        legacy_anonymous=given["legacy_anonymous"],
+        registry_hosts=tuple(_plain_host(name) for name in given["registry_host"]),
+        store_roots=tuple(Path(root).resolve() for root in given["store_root"]),
+        memory=given["memory"] or "",
+        **numbers,
+    )
+
+
+def _parameter(option: str) -> str:
+    """The name of an option's value."""
+    return option.removeprefix("--").replace("-", "_")
 
 
 def _check(given: Mapping[str, Any]) -> None:

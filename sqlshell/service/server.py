@@ -35,7 +35,7 @@ from sqlshell.service.http.app import make_app
 from sqlshell.service.http.auth import loopback
 from sqlshell.service.http.connections import Connections, NoteResponses, fitting_connections, raise_descriptor_limit
 from sqlshell.service.http.protocol import LimitedProtocol
-from sqlshell.service.options import Options
+from sqlshell.service.settings import Settings
 from sqlshell.service.setup import (
     STORAGE,
     Peers,
@@ -94,7 +94,7 @@ def serve(
     address: Address,
     data: Path | None,
     token: str,
-    options: Options,
+    settings: Settings,
     on_ready: Callable[[str, str], None],
     engine: Engine | None = None,
     peers: Peers | None = None,
@@ -109,19 +109,16 @@ def serve(
     os.umask(0o077)
     limit_unused_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
-    bounds = options.bounds
-    options = replace(
-        options, bounds=replace(bounds, connections=fitting_connections(bounds.connections, raise_descriptor_limit()))
-    )
+    settings = replace(settings, connections=fitting_connections(settings.connections, raise_descriptor_limit()))
     shared = open_shared_storage(peers) if peers is not None else None
     with contextlib.closing(shared or open_storage(data)) as storage, locked(data):
         listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
         try:
             if shared is not None and peers is not None and engine is not None:
                 place = address.peer_url or f"http://{address.host}:{listener.getsockname()[1]}"
-                statements = make_member(shared, options, data, engine, peers, place, token)
+                statements = make_member(shared, settings, data, engine, peers, place, token)
             else:
-                statements = make_statements(storage, options, data, engine)
+                statements = make_statements(storage, settings, data, engine)
             protections = ""
             try:
                 first = statements.organizations.get(statements.organizations.default())
@@ -134,8 +131,8 @@ def serve(
             port = 0 if address.uds else listener.getsockname()[1]
             name = f"[{address.host}]" if ":" in address.host else address.host
             url = f"unix://{quote(str(address.uds.resolve()))}" if address.uds else f"http://{name}:{port}"
-            app = make_app(statements, token, options, _hosts(address, port, options))
-            return _loop()(_serve(statements, app, listener, options, lambda: on_ready(url, protections)))
+            app = make_app(statements, token, settings, _hosts(address, port, settings))
+            return _loop()(_serve(statements, app, listener, settings, lambda: on_ready(url, protections)))
         except Failure as failure:
             raise ServiceError(failure.message) from None
         finally:
@@ -194,14 +191,14 @@ def kept_token(path: Path) -> str:
     return token
 
 
-def _hosts(address: Address, port: int, options: Options) -> set[str]:
+def _hosts(address: Address, port: int, settings: Settings) -> set[str]:
     """The allowed values of the Host header; empty for a unix socket, which no browser can reach."""
     if address.uds:
         return set()
     own = f"[{address.host}]" if ":" in address.host else address.host
     known = loopback(port) | set(address.names) | {f"{name}:{port}" for name in (*address.names, own)}
     known |= {urlsplit(address.peer_url).netloc} if address.peer_url else set()
-    return known | ({urlsplit(options.public_url).netloc} if options.public_url else set())
+    return known | ({urlsplit(settings.public_url).netloc} if settings.public_url else set())
 
 
 def _websocket(**given: Any) -> asyncio.Protocol:
@@ -217,9 +214,9 @@ def _is_of_the_service(record: logging.LogRecord) -> bool:
 
 
 async def _serve(
-    statements: StatementService, app: ASGIApp, listener: socket.socket, options: Options, ready: Callable[[], None]
+    statements: StatementService, app: ASGIApp, listener: socket.socket, settings: Settings, ready: Callable[[], None]
 ) -> int:
-    connections = Connections(options.bounds)
+    connections = Connections(settings)
     protocol: Any = partial(LimitedProtocol, connections=connections)
     config = uvicorn.Config(
         NoteResponses(app),
@@ -260,7 +257,7 @@ async def _serve(
     ready()
     ticking = asyncio.ensure_future(server.main_loop())
     await stop.wait()
-    draining = asyncio.ensure_future(statements.drain(options.grace))
+    draining = asyncio.ensure_future(statements.drain(settings.grace))
     at_once = asyncio.ensure_future(now.wait())
     await asyncio.wait({draining, at_once}, return_when=asyncio.FIRST_COMPLETED)
     for task in (draining, at_once):

@@ -16,9 +16,9 @@ from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.catalog import Catalog, digest
 from sqlshell.service.engines.engine import Engine, ExternalEngine
 from sqlshell.service.objects import system
-from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import Spool
+from sqlshell.service.settings import Settings
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.storage.sqlite import SqliteStorage
@@ -81,7 +81,7 @@ def _open_shared_files(peers: Peers, room: int) -> SharedFiles:
 
 def make_member(
     storage: PostgresqlStorage,
-    options: Options,
+    settings: Settings,
     data: Path | None,
     engine: Engine,
     peers: Peers,
@@ -102,18 +102,18 @@ def make_member(
             "--engine-url and --state-url refer to the same database",
             "use another database for --state-url: users who run statements could read the service's tables",
         )
-    shared = _open_shared_files(peers, options.quota)
-    organizations = Organizations(Catalog(storage), options, data, engine, shared=shared)
+    shared = _open_shared_files(peers, settings.quota)
+    organizations = Organizations(Catalog(storage), settings, data, engine, shared=shared)
     cluster = Cluster(storage, address, digest(token), identity, storage.alone(shared.identity))
     try:
         _check_alike(cluster, engine.name)
     except ServiceError:
         cluster.leave()
         raise
-    store = SharedStatementStore(storage, _place(organizations, options), cluster)
+    store = SharedStatementStore(storage, _place(organizations, settings), cluster)
     # The directory contains only copies of shared files and incomplete files.
     organizations.remove_leftovers(lambda organization: set())
-    return StatementService(organizations, store, options, cluster)
+    return StatementService(organizations, store, settings, cluster)
 
 
 def _check_alike(cluster: Cluster, engine: str) -> None:
@@ -191,7 +191,7 @@ def _note_process(file: int) -> None:
 
 def make_statements(
     storage: Storage,
-    options: Options,
+    settings: Settings,
     data: Path | None = None,
     engine: Engine | None = None,
     *,
@@ -205,27 +205,27 @@ def make_statements(
     Raises UsageError if the storage cannot be written.
     """
     try:
-        return _make_statements(storage, options, data, engine, embedded=embedded)
+        return _make_statements(storage, settings, data, engine, embedded=embedded)
     except Unavailable as error:
         raise UsageError(f"cannot write to {data or 'the temporary directory'}: {error}") from None
 
 
 def _make_statements(
-    storage: Storage, options: Options, data: Path | None, engine: Engine | None, *, embedded: bool
+    storage: Storage, settings: Settings, data: Path | None, engine: Engine | None, *, embedded: bool
 ) -> StatementService:
-    organizations = Organizations(Catalog(storage), options, data, engine, embedded=embedded, system=system.COLUMNS)
-    store = StatementStore(storage, _place(organizations, options))
+    organizations = Organizations(Catalog(storage), settings, data, engine, embedded=embedded, system=system.COLUMNS)
+    store = StatementStore(storage, _place(organizations, settings))
     organizations.remove_leftovers(store.known)
-    return StatementService(organizations, store, options)
+    return StatementService(organizations, store, settings)
 
 
-def _place(organizations: Organizations, options: Options) -> Callable[[str, str], Spool]:
+def _place(organizations: Organizations, settings: Settings) -> Callable[[str, str], Spool]:
     """A function that makes the empty spool of a statement of an organization."""
 
     def place(organization: str, statement_id: str) -> Spool:
         return Spool(
             lambda: organizations.result_file(organization, statement_id),
-            options.partition_rows,
+            settings.partition_rows,
             lambda: organizations.shared_result(organization, statement_id),
         )
 

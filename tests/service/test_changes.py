@@ -19,7 +19,6 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from sqlshell.interface.models import ContextEcho
 from sqlshell.launch.embedded import start_embedded
-from sqlshell.service.bounds import Bounds
 from sqlshell.service.catalog import OPERATOR, ROLES, Caller, Catalog
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import CatalogQuery, RunOptions
@@ -27,12 +26,12 @@ from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import Execution, Services, Update
 from sqlshell.service.objects.secret import Secret
-from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Sessions
 from sqlshell.service.results.results import Spool
 from sqlshell.service.secrets import secrets
 from sqlshell.service.secrets.vault import FILE, Vault
+from sqlshell.service.settings import Settings
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import Storage
 from sqlshell.service.stores.stores import add, read_options
@@ -406,14 +405,14 @@ def test_writing_needs_a_root_that_was_named(storage: Storage, tmp_path: Path) -
     (tmp_path / "in").mkdir()
     asked = {"uri": str(tmp_path / "in")}
     for roots, refused in (((), True), ((tmp_path / "other",), True), ((tmp_path,), False)):
-        organizations = Organizations(Catalog(storage), Options(store_roots=roots), tmp_path / "data")
+        organizations = Organizations(Catalog(storage), Settings(store_roots=roots), tmp_path / "data")
         assert organizations.allows_writing(tmp_path / "in") != refused
         if refused:
             with pytest.raises(Failure) as caught:
                 read_options({**asked, "writable": "TRUE"}, organizations)
             assert caught.value.sql_state == "42501"
     # What was granted once is asked again at each change.
-    assert not Organizations(Catalog(storage), Options(store_roots=(tmp_path,)), tmp_path).allows_writing(tmp_path)
+    assert not Organizations(Catalog(storage), Settings(store_roots=(tmp_path,)), tmp_path).allows_writing(tmp_path)
 
 
 def test_where_the_service_is_embedded(tmp_path: Path) -> None:
@@ -639,10 +638,10 @@ class Meanwhile(Vault):
 
 def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
     engine = DuckdbEngine()
-    organizations = Organizations(Catalog(storage), Options(), None, engine, embedded=True)
-    sessions = Sessions(organizations, Bounds())
+    organizations = Organizations(Catalog(storage), Settings(), None, engine, embedded=True)
+    sessions = Sessions(organizations, Settings())
     session = sessions.connect(Caller(OPERATOR, "", tuple(ROLES)))
-    services = Services(organizations, sessions, Bounds(), 1 << 20)
+    services = Services(organizations, sessions, Settings(quota=1 << 20))
     catalog, organization = organizations.catalog, session.organization.id
 
     def update(**options: str) -> None:
@@ -667,8 +666,8 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
 
 def test_a_store_that_cannot_be_stored_is_not_mounted(storage: Storage, tmp_path: Path) -> None:
     engine = DuckdbEngine()
-    organizations = Organizations(Catalog(storage), Options(), None, engine, embedded=True)
-    sessions = Sessions(organizations, Bounds())
+    organizations = Organizations(Catalog(storage), Settings(), None, engine, embedded=True)
+    sessions = Sessions(organizations, Settings())
     organization = sessions.connect(Caller(OPERATOR, "", tuple(ROLES))).organization
     record = Statement("", organization.id, "", Spool(Path, 1), ContextEcho())
     detail = read_options({"uri": str(tmp_path)}, organizations)

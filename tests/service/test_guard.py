@@ -165,7 +165,7 @@ def test_other_bodies(client: Client) -> None:
 
 
 def test_limits_are_options(tmp_path: Path) -> None:
-    running = serve(tmp_path, "--max-statement", "1", "--attachments", "1", "--max-attachments", "1")
+    running = serve(tmp_path, "--max-statement", "1", "--max-attachments", "1", settings={"attachments": 1})
     try:
         with Client(running) as client:
             long = {"statement": "select '" + "x" * (1 << 20) + "'"}

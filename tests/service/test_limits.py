@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import socket
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -14,10 +15,11 @@ import duckdb
 import pytest
 from websockets.sync.client import connect
 
-from sqlshell.launch.serve import SERVE
-from sqlshell.service.bounds import EMBEDDED_BOUNDS, Bounds, limit_option
+from sqlshell.launch.serve import SERVE, serve_command, settings_of
+from sqlshell.service import settings
 from sqlshell.service.engines.duckdb.streams import evaluate, make_stream_query
 from sqlshell.service.failure import Failure
+from sqlshell.service.settings import EMBEDDED, Settings, limit_option
 from sqlshell.service.statements.store import MESSAGE
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
@@ -29,20 +31,17 @@ ENDLESS = "select count(*) from range(100000000000) a, range(1000) b"
 @pytest.fixture(scope="module")
 def small(engine: OnEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     """A service with small bounds."""
-    bounds = {
+    options = ("--max-sessions", "12", "--max-waiting", "10", "--max-objects", "3")
+    settings = {
         "statements": 20,
-        "name": 40,
-        "option": 50,
-        "sessions": 12,
-        "waiting": 10,
-        "waiting-size": 1,
-        "objects": 3,
-        "resources-size": 0,
+        "name_length": 40,
+        "option_length": 50,
+        "waiting_size": 1 << 20,
+        "resources_size": 0,
         "columns": 100,
-        "columns-size": 4,
+        "columns_size": 4 << 10,
     }
-    options = [part for name, value in bounds.items() for part in (f"--max-{name}", str(value))]
-    with engine.serve(tmp_path_factory.mktemp("limits"), *options) as running:
+    with engine.serve(tmp_path_factory.mktemp("limits"), *options, settings=settings) as running:
         yield running
 
 
@@ -58,10 +57,21 @@ def refused(client: Client, **request: object) -> tuple[int, str]:
     return answer.status_code, str(answer.json().get("message", ""))
 
 
-def test_each_bound_is_an_option() -> None:
+def test_each_limit_that_a_message_names_is_an_option() -> None:
     flags = {option[0] for option in SERVE}
-    assert [name for name in Bounds.__struct_fields__ if limit_option(name) not in flags] == []
-    assert EMBEDDED_BOUNDS.statements > 10**9
+    service = Path(settings.__file__).parent
+    named = {name for file in service.rglob("*.py") for name in re.findall(r"limit_note\([\"'](\w+)", file.read_text())}
+    assert len(named) > 5
+    assert [name for name in named if limit_option(name) not in flags] == []
+    assert EMBEDDED.statements > 10**9
+
+
+def test_each_number_is_the_setting_that_its_option_gives() -> None:
+    context = serve_command().make_context("serve", [])
+    assert settings_of(context.params) == Settings()
+    given = serve_command().make_context("serve", ["--max-spill-size", "3", "--quota", "0.5", "--max-seconds", "7"])
+    changed = settings_of(given.params)
+    assert (changed.spill_size, changed.quota, changed.seconds) == (3 << 30, 1 << 29, 7.0)
 
 
 @pytest.mark.parametrize(
@@ -71,20 +81,16 @@ def test_each_bound_is_an_option() -> None:
 )
 def test_statements_of_a_submission(client: Client, text: str) -> None:
     status, message = refused(client, statement=text)
-    assert (status, "more than 20 statements" in message, "--max-statements" in message) == (413, True, True)
+    assert (status, "more than 20 statements" in message) == (413, True)
     status, message = refused(client, statements=["select 1"] * 21)
-    assert (status, "--max-statements" in message) == (400, True)
+    assert (status, "1 to 20 are allowed" in message) == (400, True)
     assert client.state("select 1") == "00000"
 
 
 @pytest.mark.parametrize("field", ["organization", "role", "database", "schema", "store", "computePool"])
 def test_fields_of_the_context(client: Client, field: str) -> None:
     status, message = refused(client, statement="select 1", **{field: "x" * 41})
-    assert (status, f"request.{field} is longer than 40 characters" in message, "--max-name" in message) == (
-        400,
-        True,
-        True,
-    )
+    assert (status, f"request.{field} is longer than 40 characters" in message) == (400, True)
 
 
 def test_the_id_of_a_session(client: Client) -> None:
@@ -177,7 +183,7 @@ def test_the_size_of_statements_that_wait(client: Client, engine: OnEngine) -> N
         assert client.submit(f"select '{'x' * 900_000}'")["sqlState"] == "03000"
         body = {"statement": f"select '{'x' * 900_000}'", "parameters": {"sessionID": client.session}}
         status, message = refused(client, **body)
-        assert (status, "--max-waiting-size" in message) == (429, True)
+        assert (status, "unfinished statements with" in message) == (429, True)
     finally:
         client.http.post("/v2/statements", json={"statement": f"terminate query '{running['statementID']}'"})
     assert client.run("select 1")["sqlState"] == "00000"
@@ -211,15 +217,15 @@ def test_objects_of_a_kind(client: Client, create: str, drop: str) -> None:
 
 def test_names_and_values_of_objects(client: Client) -> None:
     answer = client.run(f"create compute_pool {'p' * 41}")
-    assert (answer["sqlState"], "--max-name" in answer["message"]) == ("42622", True)
+    assert (answer["sqlState"], "longer than 40 characters" in answer["message"]) == ("42622", True)
     answer = client.run("create function_source f with ('file' = 'f')", files=[("f", b"x")])
-    assert (answer["sqlState"], "--max-resources-size" in answer["message"]) == ("53000", True)
+    assert (answer["sqlState"], "sources" in answer["message"]) == ("53000", True)
 
 
 @pytest.mark.needs("store_entities")
 def test_options_of_stores(client: Client) -> None:
     answer = client.run(f"create store s with ('type' = 'files', 'uri' = 'file:///{'x' * 51}')")
-    assert (answer["sqlState"], "--max-option" in answer["message"]) == ("53000", True)
+    assert (answer["sqlState"], "longer than 50 characters" in answer["message"]) == ("53000", True)
 
 
 def test_a_long_message_is_cut(client: Client) -> None:
@@ -323,13 +329,13 @@ def test_columns_of_a_result(client: Client, engine: OnEngine) -> None:
         f"select * from (select {listed}) as a union all select * from (select {listed}) as b",
     ):
         answer = client.run(sql)
-        assert (answer["sqlState"], "--max-columns" in answer["message"]) == ("54011", True), answer
+        assert (answer["sqlState"], "the maximum is 100" in answer["message"]) == ("54011", True), answer
 
 
 @pytest.fixture(scope="module")
 def bounded(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Client]:
     """A session on DuckDB, whose results have columns of 4 KiB at most."""
-    running = serve(tmp_path_factory.mktemp("columns"), "--max-columns-size", "4")
+    running = serve(tmp_path_factory.mktemp("columns"), settings={"columns_size": 4 << 10})
     with Client(running) as made:
         yield made
     stop(running)
@@ -362,7 +368,7 @@ def test_the_size_of_the_columns_of_a_result(bounded: Client, sql: str) -> None:
     client.run("drop stream if exists long_stream")
     client.run(made('create stream long_stream ("LONG" integer)'))
     answer = client.run(made(sql))
-    assert (answer["sqlState"], "--max-columns-size" in answer["message"]) == ("54011", True), answer["message"][:300]
+    assert (answer["sqlState"], "more than 4096 bytes" in answer["message"]) == ("54011", True), answer["message"][:300]
     assert client.rows("select count(*) from narrow") == [["0"]]
 
 

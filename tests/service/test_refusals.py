@@ -203,7 +203,7 @@ def test_of_stores(client: Client, options: str, state: str, message: str) -> No
         (
             f'create entity st."{"x" * 256}"',
             "42622",
-            "the name is longer than 255 characters (limit set by sqlshell serve --max-name)",
+            "the name is longer than 255 characters",
         ),
         ("create entity st.e with ('a' = 'b')", "0A000", "option 'a' is not supported"),
         ("drop entity st.nope", "3D008", "entity 'st.nope' does not exist"),

@@ -16,7 +16,7 @@ from websockets.sync.client import connect
 from sqlshell.interface.models import Parameters, StatementRequest
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.process.remote import RemoteEngine
-from sqlshell.service.options import Options
+from sqlshell.service.settings import Settings
 from sqlshell.service.setup import make_statements, open_storage
 from sqlshell.service.statements import canceller
 from tests.conftest import Served, serve, stop
@@ -180,7 +180,7 @@ def test_a_statement_that_does_not_end_in_its_time_costs_its_process(
     monkeypatch.setattr(canceller, "ABANDON_SECONDS", 0.1)
 
     async def work() -> list[str]:
-        statements = make_statements(storage, Options(), tmp_path)
+        statements = make_statements(storage, Settings(), tmp_path)
         caller = Caller("operator")
 
         async def run(sql: str, pool: str = "") -> str:

@@ -22,8 +22,8 @@ from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.failure import Failure
-from sqlshell.service.options import Options
 from sqlshell.service.results.results import Spool
+from sqlshell.service.settings import Settings
 from sqlshell.service.setup import make_statements
 from sqlshell.service.statements.batches import Batch, Batches
 from sqlshell.service.statements.statement import Statement
@@ -622,7 +622,7 @@ def test_a_query_that_begins_while_it_is_ended_ends(storage: Storage) -> None:
     """An endless SELECT has its answer when it begins: who waits for its end must not wait for that."""
 
     async def race() -> tuple[str, bool]:
-        statements = make_statements(storage, Options(), engine=DuckdbEngine(), embedded=True)
+        statements = make_statements(storage, Settings(), engine=DuckdbEngine(), embedded=True)
         operator = Caller("operator")
         try:
             [made] = await statements.submit(StatementRequest("create stream s (v varchar)"), operator)

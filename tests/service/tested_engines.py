@@ -8,7 +8,7 @@ not declare them is skipped. Nothing else decides what an engine is tested for: 
 from __future__ import annotations
 
 import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Final
@@ -74,10 +74,10 @@ class OnEngine:
         return self.sql.series.format(n=rows)
 
     @contextmanager
-    def serve(self, folder: Path, *options: str) -> Iterator[Served]:
+    def serve(self, folder: Path, *options: str, settings: Mapping[str, float] = {}) -> Iterator[Served]:
         """A service on data of its own, until the end of the context."""
         with self.place() as place:
-            running = serve(folder, *options, *place)
+            running = serve(folder, *options, *place, settings=settings)
             try:
                 yield running
             finally:

@@ -35,7 +35,6 @@ from sqlshell.service.http.responses import Responses, combined_response, json_r
 from sqlshell.service.objects import source
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.names import name_pattern
-from sqlshell.service.options import Options
 from sqlshell.service.refusals import (
     InvalidRequest,
     InvalidToken,
@@ -44,6 +43,7 @@ from sqlshell.service.refusals import (
     ShuttingDown,
     TooManyRequests,
 )
+from sqlshell.service.settings import Settings
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import wait_for_response
 from sqlshell.service.storage.storage import Unavailable
@@ -81,17 +81,17 @@ REFUSED: Mapping[type[Refusal], int] = {
 """The HTTP status for each reason of a refusal."""
 
 
-def make_app(statements: StatementService, token: str, options: Options, hosts: Collection[str] = ()) -> ASGIApp:
+def make_app(statements: StatementService, token: str, settings: Settings, hosts: Collection[str] = ()) -> ASGIApp:
     """Build the application. `token` is the operator's. If `hosts` are given, requests for other hosts are refused."""
     catalog = statements.organizations.catalog
     cluster = statements.cluster
     key = cluster.key("data plane") if cluster is not None else b""
-    plane = DataPlane(catalog, options.data_plane, options.public_url, options.stream_scheme, key)
-    unread = Budget(options.bounds.unread_size)
+    plane = DataPlane(catalog, settings.data_plane, settings.public_url, settings.stream_scheme, key)
+    unread = Budget(settings.unread_size)
     partitions = Partitions(statements.organizations, unread)
     responses = Responses(partitions, plane, statements.canceller.undelivered_secrets)
-    bodies = Bodies(statements, options)
-    api = Endpoints(statements, bodies, responses, plane, options, unread, _forwarding_of(statements))
+    bodies = Bodies(statements, settings)
+    api = Endpoints(statements, bodies, responses, plane, settings, unread, _forwarding_of(statements))
     routes = [
         Route("/v2/statements", api.submit, methods=["POST"]),
         Route(STATEMENTS + "{statement_id}", api.look_up, methods=["GET"]),
@@ -100,7 +100,7 @@ def make_app(statements: StatementService, token: str, options: Options, hosts: 
         Route("/openapi.json", api.document, methods=["GET"]),
         WebSocketRoute(STREAMS + "{statement_id}", api.stream),
     ]
-    if options.legacy:
+    if settings.legacy:
         from sqlshell.service.http.legacy import Legacy
 
         legacy = Legacy(statements, bodies, partitions)
@@ -122,7 +122,7 @@ def make_app(statements: StatementService, token: str, options: Options, hosts: 
     )
     if (engine := statements.organizations.server) is not None:
         app = EngineAnnouncement(app, engine.name)
-    anonymous = options.legacy and options.legacy_anonymous
+    anonymous = settings.legacy and settings.legacy_anonymous
     app = BearerAuth(app, catalog, plane, token, anonymous=anonymous)
     return Guard(app, hosts) if hosts else app
 
@@ -150,7 +150,7 @@ class Endpoints:
         bodies: Bodies,
         responses: Responses,
         plane: DataPlane,
-        options: Options,
+        settings: Settings,
         unread: Budget,
         forwarding: Forwarding | None,
     ) -> None:
@@ -159,7 +159,7 @@ class Endpoints:
         self._bodies = bodies
         self._responses = responses
         self._plane = plane
-        self._options = options
+        self._settings = settings
         self._unread = unread
         self._document = b""
 
@@ -266,20 +266,20 @@ class Endpoints:
         return json_response(self._document)
 
     def _encoded(self) -> bytes:
-        return msgspec.json.encode(document(self._options))
+        return msgspec.json.encode(document(self._settings))
 
 
-def document(options: Options) -> dict[str, Any]:
+def document(settings: Settings) -> dict[str, Any]:
     """Return the OpenAPI document of a service with these options: openapi.json with the service's own limits."""
     found: dict[str, Any] = msgspec.json.decode(files(__package__).joinpath("openapi.json").read_bytes())
     found["info"]["version"] = __version__
-    if not options.legacy:
+    if not settings.legacy:
         found["paths"] = {path: item for path, item in found["paths"].items() if not path.startswith(LEGACY)}
     schemas = found["components"]["schemas"]
     schemas["TimeZone"]["enum"] = sorted(zoneinfo.available_timezones() - NOT_ZONES)
-    schemas["Name"]["maxLength"] = schemas["SessionID"]["maxLength"] = options.bounds.name
+    schemas["Name"]["maxLength"] = schemas["SessionID"]["maxLength"] = settings.name_length
     schemas["SessionID"]["pattern"] = name_pattern()
-    schemas["StatementRequest"]["properties"]["statement"]["maxLength"] = options.statement_limit
+    schemas["StatementRequest"]["properties"]["statement"]["maxLength"] = settings.statement_limit
     return found
 
 

@@ -17,13 +17,12 @@ from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.bounds import limit_note
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.budget import Budget, Lease
 from sqlshell.service.http.checks import BATCH, Limits, check_request
 from sqlshell.service.http.errors import JSON, BadRequest
 from sqlshell.service.objects.attachments import Attachment, Attachments
-from sqlshell.service.options import Options
+from sqlshell.service.settings import Settings, limit_note
 from sqlshell.service.statements.service import StatementService
 
 # python_multipart logs each form that it cannot read. The client gets an error instead, so that clients cannot fill the
@@ -54,18 +53,17 @@ class Form(Struct):
 class Bodies:
     """Reads the bodies of requests. Every method raises BadRequest, and submission() also Refusal."""
 
-    def __init__(self, statements: StatementService, options: Options) -> None:
+    def __init__(self, statements: StatementService, settings: Settings) -> None:
         self._statements = statements
-        bounds = options.bounds
-        self._memory = Budget(bounds.bodies_size)
-        self._uploads = Budget(bounds.uploads_size)
+        self._memory = Budget(settings.bodies_size)
+        self._uploads = Budget(settings.uploads_size)
         self.limits = Limits(
-            options.statement_limit,
-            options.attachment_limit,
-            options.attachments,
-            bounds.name,
-            bounds.statements,
-            bounds.bodies_size,
+            settings.statement_limit,
+            settings.attachment_limit,
+            settings.attachments,
+            settings.name_length,
+            settings.statements,
+            settings.bodies_size,
         )
 
     def lease(self, request: Request) -> Lease:

@@ -7,10 +7,10 @@ import zoneinfo
 from msgspec import Struct
 
 from sqlshell.interface.models import StatementRequest
-from sqlshell.service.bounds import UNLIMITED, limit_note
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.errors import BadRequest
 from sqlshell.service.objects.names import check_name
+from sqlshell.service.settings import UNLIMITED
 
 STATEMENT_BYTES = 2
 """Bytes of JSON that a character of a statement may take. Decoding blocks all threads, so the whole is limited."""
@@ -72,8 +72,7 @@ def _check_batch(request: StatementRequest, limits: Limits) -> None:
         raise BadRequest("request.statement and request.statements cannot be used together")
     most = min(BATCH, limits.statements)
     if not 0 < len(statements) <= most:
-        detail = f"request.statements has {len(statements)} statements; 1 to {most} are allowed"
-        raise BadRequest(f"{detail} {limit_note('statements')}" if statements and most < BATCH else detail)
+        raise BadRequest(f"request.statements has {len(statements)} statements; 1 to {most} are allowed")
     if not all(map(str.strip, statements)):
         number = next(number for number, text in enumerate(statements) if not text.strip())
         raise BadRequest(f"request.statements[{number}] is empty")
@@ -100,7 +99,7 @@ def check_names(request: StatementRequest, most: int) -> None:
     }
     for name, text in given.items():
         if text is not None and len(text) > most:
-            raise BadRequest(f"request.{name} is longer than {most} characters {limit_note('name')}")
+            raise BadRequest(f"request.{name} is longer than {most} characters")
     try:
         check_name((parameters.session_id if parameters is not None else None) or "")
     except Failure as failure:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sqlshell.service.bounds import Bounds, limit_note
+from sqlshell.service.settings import Settings, limit_note
 
 KEY = "sqlshell.connection"
 """Key of the connection in the state of a request's scope."""
@@ -42,8 +42,8 @@ class Connections:
     time. A new one is refused only if all are busy.
     """
 
-    def __init__(self, bounds: Bounds) -> None:
-        self.bounds = bounds
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self._tokens: dict[Connection, str] = {}
         """All connections, with the last valid token of each, or ""."""
         self._counts: Counter[str] = Counter()
@@ -52,7 +52,7 @@ class Connections:
 
     def enter(self, connection: Connection) -> bool:
         """Count a connection, if there is room for it."""
-        if len(self._tokens) >= self.bounds.connections:
+        if len(self._tokens) >= self.settings.connections:
             oldest = next(iter(self._strangers or self._idle), None)
             if oldest is None:
                 return False
@@ -76,7 +76,7 @@ class Connections:
         """Note that a request has a valid token; returns "", or the message of a refusal."""
         if self._tokens.get(connection, token) == token:
             return ""
-        bound = self.bounds.token_connections
+        bound = self.settings.token_connections
         if self._counts[token] >= bound:
             return f"too many connections of this token: {bound} {limit_note('token_connections')}"
         self.leave(connection)

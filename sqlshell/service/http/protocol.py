@@ -14,9 +14,9 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
-from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.http.connections import KEY, Connections
 from sqlshell.service.http.transport import LimitedTransport
+from sqlshell.service.settings import Settings, limit_note
 
 STEP = 4 << 10
 """Bytes of headers or of chunks that are parsed in one iteration of the event loop."""
@@ -56,8 +56,8 @@ class Refused(Exception):
 class RequestLimits:
     """Parses requests only to find those that exceed a limit; its public methods `on_…` are called by the parser."""
 
-    def __init__(self, bounds: Bounds) -> None:
-        self._bounds = bounds
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
         self._parser = httptools.HttpRequestParser(self)
         self._parser.set_dangerous_leniencies(lenient_data_after_close=True)
         self._refused: Refused | None = None
@@ -99,7 +99,7 @@ class RequestLimits:
             raise
         except httptools.HttpParserError:
             raise self._refused or Refused(400, "the request is not valid HTTP/1.1") from None
-        if self.place == HEAD and self._received > self._bounds.header_size:
+        if self.place == HEAD and self._received > self._settings.header_size:
             raise self._too_long()
         if self.place == BODY and self._left is None and self._received > FRAMING + 2 * self._content:
             raise Refused(400, "the chunks of the body are too small")
@@ -112,8 +112,8 @@ class RequestLimits:
 
     def on_url(self, url: bytes) -> None:
         self._url += url
-        if len(self._url) > self._bounds.url_size:
-            limit = f"{self._bounds.url_size} bytes {limit_note('url_size')}"
+        if len(self._url) > self._settings.url_size:
+            limit = f"{self._settings.url_size} bytes"
             self._refuse(Refused(414, f"the URL is longer than {limit}"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
@@ -133,7 +133,7 @@ class RequestLimits:
                 self._left = int(value)
 
     def on_headers_complete(self) -> None:
-        if self._received > self._bounds.header_size:
+        if self._received > self._settings.header_size:
             self._refuse(self._too_long())
         if self._codings and (self._codings != [b"chunked"] or self._parser.get_http_version() != "1.1"):
             self._refuse(Refused(501, "Transfer-Encoding: only chunked is supported, once, in HTTP/1.1"))
@@ -153,7 +153,7 @@ class RequestLimits:
         self.place, self._received = BETWEEN, 0
 
     def _too_long(self) -> Refused:
-        limit = f"{self._bounds.header_size} bytes {limit_note('header_size')}"
+        limit = f"{self._settings.header_size} bytes"
         return Refused(431, f"the request's headers are longer than {limit}")
 
     def _refuse(self, refused: Refused) -> None:
@@ -178,11 +178,11 @@ class LimitedProtocol(asyncio.Protocol):
         *,
         connections: Connections,
     ) -> None:
-        self._bounds = connections.bounds
+        self._settings = connections.settings
         self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._inner: asyncio.Protocol = HttpToolsProtocol(config, server_state, {**app_state, KEY: self}, _loop)
-        self._limits = RequestLimits(self._bounds)
+        self._limits = RequestLimits(self._settings)
         self._transport: LimitedTransport
         self._unread = bytearray()
         self._planned = False
@@ -200,15 +200,15 @@ class LimitedProtocol(asyncio.Protocol):
         self.gone = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._transport = LimitedTransport(transport, self, self._bounds.write_seconds)
+        self._transport = LimitedTransport(transport, self, self._settings.write_seconds)
         self._inner.connection_made(self._transport)
         if not self._connections.enter(self):
-            limit = f"{self._bounds.connections} {limit_note('connections')}"
+            limit = f"{self._settings.connections} {limit_note('connections')}"
             self._transport.write(_raw(Refused(503, f"too many connections: {limit}")))
             self._transport.close()
             self._deaf = True
             return
-        self._clock = self._loop.call_later(self._bounds.header_seconds, self._late)
+        self._clock = self._loop.call_later(self._settings.header_seconds, self._late)
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.gone = True
@@ -347,11 +347,11 @@ class LimitedProtocol(asyncio.Protocol):
         """Set the time limit of the request that is being received: for its head, or for the next step of its body."""
         place = (self._limits.begun, self._limits.place)
         if place[1] == BODY:
-            self._start_clock(self._bounds.body_seconds)
+            self._start_clock(self._settings.body_seconds)
         elif place[1] == BETWEEN:
             self._stop_clock()
         elif self._clock_of != place:
-            self._start_clock(self._bounds.header_seconds)
+            self._start_clock(self._settings.header_seconds)
         self._clock_of = place
 
     def _start_clock(self, seconds: float) -> None:
@@ -368,10 +368,9 @@ class LimitedProtocol(asyncio.Protocol):
             return
         if self._unread or self._inner_pauses:
             # The service itself does not read.
-            self._start_clock(self._bounds.body_seconds)
+            self._start_clock(self._settings.body_seconds)
             return
-        name = "body_seconds" if self._limits.place == BODY else "header_seconds"
-        self._refuse(Refused(408, f"timed out while receiving the request {limit_note(name)}"))
+        self._refuse(Refused(408, "timed out while receiving the request"))
 
 
 def _raw(refused: Refused) -> bytes:

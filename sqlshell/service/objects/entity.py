@@ -201,7 +201,7 @@ def entities(scope: Scope, store: str = "", folder: Sequence[str] | None = None)
 
 def _entities(execution: Execution) -> Entities:
     services = execution.services
-    return Entities(services.organizations, services.bounds, services.quota)
+    return Entities(services.organizations, services.settings)
 
 
 def _entity(names: Names, store: str, execution: Execution) -> tuple[str, str]:

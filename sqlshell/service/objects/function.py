@@ -9,7 +9,6 @@ from typing import Any, Final
 from msgspec import field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
@@ -60,9 +59,9 @@ class CreateFunction(DialectStatement, frozen=True):
         execution.check_number(FUNCTION)
         check_name(self.name)
         key = _key(self.name, tuple(kind for _, kind in self.arguments))
-        most = execution.services.bounds.name
+        most = execution.services.settings.name_length
         if len(key) > most:
-            raise Failure("42622", f"the name is longer than {most} characters {limit_note('name')}")
+            raise Failure("42622", f"the name is longer than {most} characters")
         try:
             self._record(key, execution)
         except Failure as failure:

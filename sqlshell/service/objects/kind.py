@@ -10,7 +10,6 @@ from typing import Any, ClassVar
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import Object, missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
@@ -24,6 +23,7 @@ from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.rights import Rights
+from sqlshell.service.settings import Settings, limit_note
 
 StartedFeed = tuple[StreamQuery, int]
 """A SELECT on a stream, and the position in the stream at which it starts."""
@@ -66,12 +66,11 @@ EVERYTHING = Needs(Work.ENGINE, PARTS, database=True)
 
 
 class Services(Struct, frozen=True):
-    """What statements about objects use of the service; `quota` is the maximum size of a store's files, in bytes."""
+    """What statements about objects use of the service."""
 
     organizations: Organizations
     sessions: Sessions
-    bounds: Bounds
-    quota: int
+    settings: Settings
 
 
 class Execution(Struct, frozen=True):
@@ -134,25 +133,23 @@ class Execution(Struct, frozen=True):
 
     def check_names(self, names: Names) -> None:
         """Raises Failure if a name is invalid or too long."""
-        if any(len(name) > self.services.bounds.name for name in names):
-            raise Failure(
-                "42622", f"the name is longer than {self.services.bounds.name} characters {limit_note('name')}"
-            )
+        if any(len(name) > self.services.settings.name_length for name in names):
+            raise Failure("42622", f"the name is longer than {self.services.settings.name_length} characters")
         for name in names:
             check_name(name)
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """Raises Failure if an option is too long."""
-        bounds = self.services.bounds
+        settings = self.services.settings
         for name, value in options.items():
-            if len(name) > bounds.name or len(value) > bounds.option:
-                message = f"the value of {name[:40]!r} is longer than {bounds.option} characters {limit_note('option')}"
+            if len(name) > settings.name_length or len(value) > settings.option_length:
+                message = f"the value of {name[:40]!r} is longer than {settings.option_length} characters"
                 raise Failure(sqlstate.LIMIT, message)
 
     def check_number(self, kind: Kind) -> None:
         """Raises Failure if there are too many objects of a kind."""
         number = kind.number(self)
-        if number >= self.services.bounds.objects:
+        if number >= self.services.settings.objects:
             where = "service" if kind.name == "organization" else "organization"
             shown = kind.name.replace("_", " ")
             raise Failure(

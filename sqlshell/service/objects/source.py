@@ -9,7 +9,6 @@ from pathlib import Path
 from urllib.parse import quote
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import Object
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import attachment_named
@@ -36,10 +35,10 @@ class _Source(Kind):
             raise Failure(sqlstate.SYNTAX, f"CREATE {self.title} {needs}")
         path = attachment_named(execution.files, wanted).path
         kept = sum(item.detail["size"] for kind in KINDS for item in execution.scope.kept(kind))
-        most = execution.services.bounds.resources_size
+        most = execution.services.settings.resources_size
         if kept + path.stat().st_size > most:
             message = f"the sources of the organization would exceed {most / (1 << 30):g} GiB"
-            raise Failure(sqlstate.LIMIT, f"{message} {limit_note('resources_size')}")
+            raise Failure(sqlstate.LIMIT, message)
         file = organization.folder("resources") / str(uuid.uuid4())
         try:
             size, digest = _copy(path, file)

@@ -11,8 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from msgspec.structs import replace
-
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
@@ -20,13 +18,13 @@ from sqlshell.service.engines.duckdb.contents import RESERVED
 from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
 from sqlshell.service.engines.engine import CatalogQuery, Engine, Limits, Relation
 from sqlshell.service.failure import Failure
-from sqlshell.service.options import Options
 from sqlshell.service.organizations.copies import Copies
 from sqlshell.service.organizations.memory_quota import MemoryQuota
 from sqlshell.service.organizations.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.organizations.streams import Streams
 from sqlshell.service.organizations.workers import Workers
 from sqlshell.service.secrets.vault import FILE, Vault
+from sqlshell.service.settings import Settings
 
 if TYPE_CHECKING:
     from sqlshell.service.results.shared_files import SharedFile, SharedFiles
@@ -173,7 +171,7 @@ class Organizations:
     def __init__(
         self,
         catalog: Catalog,
-        options: Options,
+        settings: Settings,
         data: Path | None,
         single: Engine | None = None,
         *,
@@ -185,7 +183,7 @@ class Organizations:
         self._system = system or {}
         self.shared = shared
         """The place of results that several processes of the service share."""
-        self._options = options
+        self._settings = settings
         self._data = data.absolute() if data is not None else None
         self._temporary: Path | None = None
         self._single = single
@@ -332,24 +330,24 @@ class Organizations:
         own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
         if folder == own or own in folder.parents or folder in own.parents:
             return False
-        return not self._options.store_roots or self._beneath_root(folder)
+        return not self._settings.store_roots or self._beneath_root(folder)
 
     @property
     def restricts_stores(self) -> bool:
         """Whether the operator restricted the folders for stores."""
-        return bool(self._options.store_roots)
+        return bool(self._settings.store_roots)
 
     @property
     def registry_hosts(self) -> Collection[str] | None:
         """The hosts where schema registries may be, besides loopback; None allows all, as in the embedded service."""
-        return None if self.is_embedded else self._options.registry_hosts
+        return None if self.is_embedded else self._settings.registry_hosts
 
     def allows_writing(self, folder: Path) -> bool:
         """Whether a store in this folder may be writable: in a --store-root, or anywhere in the embedded service."""
         return self.is_embedded or (self.allows_store(folder) and self._beneath_root(folder))
 
     def _beneath_root(self, folder: Path) -> bool:
-        return any(root == folder or root in folder.parents for root in self._options.store_roots)
+        return any(root == folder or root in folder.parents for root in self._settings.store_roots)
 
     def close(self) -> None:
         for organization in self._open.values():
@@ -369,20 +367,20 @@ class Organizations:
 
     def _limits(self, organization_id: str) -> Limits:
         """The resource limits of an organization's engine."""
-        bounds, engine = self._options.bounds, self._options.engine
-        return replace(
-            engine,
-            memory=engine.memory or f"{self._memory_quota.of(organization_id) >> 20}MiB",
-            spill=bounds.spill_size,
-            results=self._options.quota,
-            seconds=bounds.seconds,
+        settings = self._settings
+        return Limits(
+            threads=settings.threads,
+            memory=settings.memory or f"{self._memory_quota.of(organization_id) >> 20}MiB",
+            spill=settings.spill_size,
+            results=settings.quota,
+            seconds=settings.seconds,
         )
 
     def _opened(self, organization_id: str) -> Organization:
         def folder() -> Path:
             return self.folder(organization_id)
 
-        running = self._options.bounds.running
+        running = self._settings.running
         if self._single is not None:
             return Organization(
                 organization_id,
@@ -424,7 +422,9 @@ class Organizations:
                 organization.read_table_ids()
 
         engine = RemoteEngine(config, renewed)
-        copies = Copies(engine, base / "copies", self._options.engine, self._options.quota)
+        copies = Copies(
+            engine, base / "copies", Limits(self._settings.threads, self._settings.memory), self._settings.quota
+        )
         broken = broken_now()
         if made_first and not broken:
             # Recorded only once it exists, because a recorded database without a file counts as broken.

@@ -13,7 +13,6 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
-from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import NAMES_OF_ROLES, Caller, missing
 from sqlshell.service.engines.engine import CatalogQuery, EngineSession, Relation, Rows
 from sqlshell.service.engines.server.session import completed
@@ -22,6 +21,7 @@ from sqlshell.service.organizations.organizations import Organization, Organizat
 from sqlshell.service.organizations.pools import DEFAULT
 from sqlshell.service.refusals import InvalidRequest, TooManyRequests
 from sqlshell.service.rights import Rights
+from sqlshell.service.settings import Settings, limit_note
 
 IDLE_SECONDS = 1800.0
 """How long an idle session is kept."""
@@ -294,9 +294,9 @@ class Session(Struct, eq=False):
 class Sessions:
     """The sessions of the service by caller and name."""
 
-    def __init__(self, organizations: Organizations, bounds: Bounds) -> None:
+    def __init__(self, organizations: Organizations, settings: Settings) -> None:
         self._organizations = organizations
-        self._bounds = bounds
+        self._settings = settings
         self._sessions: dict[tuple[str, str], Session] = {}
         self._numbers: Counter[str] = Counter()
         """The number of open sessions of each token, including those for one submission."""
@@ -326,9 +326,9 @@ class Sessions:
             of_token, of_all = self.number_elsewhere(caller.token_id)
             number, together = number + of_token, together + of_all
         cause = ""
-        if number >= self._bounds.sessions * (1 if name else times):
+        if number >= self._settings.sessions * (1 if name else times):
             cause = f"too many sessions: this token has {number} {limit_note('sessions')}"
-        elif together >= self._bounds.all_sessions:
+        elif together >= self._settings.all_sessions:
             cause = f"too many sessions: the service has {together} {limit_note('all_sessions')}"
         if cause:
             # Unnamed sessions end soon; named ones remain, so a retry would fail again.

@@ -17,14 +17,13 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface.models import ContextEcho, StatementRequest
-from sqlshell.service.bounds import ORGANIZATION_FACTOR, limit_note
 from sqlshell.service.catalog import Caller
 from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
-from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidToken, TooManyRequests
 from sqlshell.service.results.results import Spool
+from sqlshell.service.settings import ORGANIZATION_FACTOR, Settings, limit_note
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import RedactedStatement, redacted_statements
 from sqlshell.service.statements.statement import Statement
@@ -59,13 +58,13 @@ class Admission:
         organizations: Organizations,
         sessions: Sessions,
         store: StatementStore,
-        options: Options,
+        settings: Settings,
         thread: ReadingThread,
     ) -> None:
         self._organizations = organizations
         self._sessions = sessions
         self._store = store
-        self._options = options
+        self._settings = settings
         self._thread = thread
         self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
 
@@ -84,7 +83,6 @@ class Admission:
     def _check(
         self, caller: Caller, number: int, size: int, times: int, elsewhere: Mapping[str, tuple[int, int]]
     ) -> None:
-        bounds = self._options.bounds
         loads = {}
         for key, own in self._store.loads((caller.token_id, caller.organization)).items():
             loads[key] = StatementLoad()
@@ -94,10 +92,10 @@ class Admission:
         for key, factor, who in both:
             load = loads[key]
             cause = ""
-            if load.number + number > bounds.waiting * factor:
+            if load.number + number > self._settings.waiting * factor:
                 cause = f"this {who} has {load.number} unfinished statements {limit_note('waiting')}"
-            elif load.number and load.size + size > bounds.waiting_size * factor:
-                cause = f"this {who} has unfinished statements with {load.size} characters {limit_note('waiting_size')}"
+            elif load.number and load.size + size > self._settings.waiting_size * factor:
+                cause = f"this {who} has unfinished statements with {load.size} characters"
             if cause:
                 raise TooManyRequests(f"{cause}; try again later")
 
@@ -130,7 +128,7 @@ class Admission:
         records = []
         for item in await self._sent(given):
             context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
-            spool = Spool(lambda: self._organizations.result_file("", "refused"), self._options.partition_rows)
+            spool = Spool(lambda: self._organizations.result_file("", "refused"), self._settings.partition_rows)
             record = Statement(item.sql, caller.organization, caller.token_id, spool, context)
             record.semicolon, record.redacted = item.semicolon, item.redacted
             records.append(record)
@@ -188,7 +186,7 @@ class Admission:
             assert record is not None
             return self._organizations.shared_result(record.organization, record.statement_id)
 
-        spool = Spool(place, self._options.partition_rows, shared)
+        spool = Spool(place, self._settings.partition_rows, shared)
         # The time zone is set when the statement has run.
         context = _named(request, replace(session.echo(), timezone=None))
         timezone = (request.parameters.timezone if request.parameters else None) or ""

@@ -12,9 +12,9 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.failure import Failure, ResultLost
-from sqlshell.service.options import Options
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.settings import Settings
 from sqlshell.service.statements.statement import STOPPED, State, Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.statements.undelivered_secrets import UndeliveredSecrets
@@ -54,12 +54,12 @@ class Canceller:
     """Finishes and cancels statements. Used from the event loop, and by the threads that run statements."""
 
     def __init__(
-        self, organizations: Organizations, sessions: Sessions, store: StatementStore, options: Options
+        self, organizations: Organizations, sessions: Sessions, store: StatementStore, settings: Settings
     ) -> None:
         self._organizations = organizations
         self._sessions = sessions
         self._store = store
-        self._options = options
+        self._settings = settings
         self.undelivered_secrets = UndeliveredSecrets()
         self._readers: set[_Reader] = set()
         self._ending: set[asyncio.Task[None]] = set()
@@ -168,7 +168,7 @@ class Canceller:
 
     def sweep(self) -> bool:
         """Remove some expired records; returns whether there are more."""
-        return self._store.sweep(self._options.retention, self._options.quota, self._options.records)
+        return self._store.sweep(self._settings.retention, self._settings.quota, self._settings.records)
 
     async def sweep_feeds(self) -> None:
         """Cancel SELECTs on streams that have had no reader for UNREAD_SECONDS."""

@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters
-from sqlshell.service.bounds import UNLIMITED
 from sqlshell.service.catalog import owning_role
 from sqlshell.service.dialect.lexer import HEAD, Tokens
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
@@ -37,10 +36,10 @@ from sqlshell.service.objects.names import check_named
 from sqlshell.service.objects.query import Application, DescribeStatement
 from sqlshell.service.objects.relation import NOT_FOUND
 from sqlshell.service.objects.result_rows import Facts
-from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import PARTITION_BYTES, Discard
+from sqlshell.service.settings import UNLIMITED, Settings
 from sqlshell.service.statements import artifacts, describe, queries
 from sqlshell.service.statements.statement import State, Statement
 from sqlshell.service.statements.store import StatementStore
@@ -82,14 +81,14 @@ class Executor:
     """Runs statements. Every method raises Failure."""
 
     def __init__(
-        self, organizations: Organizations, sessions: Sessions, store: StatementStore, options: ServiceOptions
+        self, organizations: Organizations, sessions: Sessions, store: StatementStore, settings: Settings
     ) -> None:
         self._store = store
         self._sessions = sessions
         self._organizations = organizations
-        self._options = options
-        self._services = Services(organizations, sessions, options.bounds, options.quota)
-        self._room = DiskSpace(UNLIMITED if organizations.is_embedded else options.quota)
+        self._settings = settings
+        self._services = Services(organizations, sessions, settings)
+        self._room = DiskSpace(UNLIMITED if organizations.is_embedded else settings.quota)
         """The room for results of an engine that is an external server; others count themselves."""
 
     def run(
@@ -170,25 +169,25 @@ class Executor:
 
     def options(self, session: Session, parameters: Parameters | None) -> RunOptions:
         limit = parameters.row_limit if parameters else None
-        if limit and not self._options.row_limits:
+        if limit and not self._settings.row_limits:
             limit = None
         organization = session.organization
         zone = session.timezone or organization.engine.traits.default_timezone
         return RunOptions(
             zone,
-            self._options.partition_rows,
+            self._settings.partition_rows,
             PARTITION_BYTES,
             limit,
-            self._options.bounds.columns,
-            self._options.bounds.columns_size,
+            self._settings.columns,
+            self._settings.columns_size,
             session.rights,
             tuple(organization.streams.known),
         )
 
     def options_of(self, record: Statement) -> RunOptions:
         """The options for the result of a statement that the engine runs already."""
-        bounds = self._options.bounds
-        sizes = self._options.partition_rows, PARTITION_BYTES, None, bounds.columns, bounds.columns_size
+        settings = self._settings
+        sizes = settings.partition_rows, PARTITION_BYTES, None, settings.columns, settings.columns_size
         return RunOptions(record.context.timezone or "UTC", *sizes)
 
     def _run_own(

@@ -17,7 +17,6 @@ from sqlshell.interface.models import Parameters, StatementRequest
 from sqlshell.mask import MASK
 from sqlshell.runtime.idle import in_thread
 from sqlshell.runtime.unused_memory import Growth, return_unused_memory
-from sqlshell.service.bounds import limit_note
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome, ReattachingEngine
 from sqlshell.service.failure import Failure
@@ -27,12 +26,12 @@ from sqlshell.service.objects.kind import DialectStatement, Drop, StartedFeed, U
 from sqlshell.service.objects.listing import List
 from sqlshell.service.objects.query import Restart
 from sqlshell.service.objects.result_rows import table
-from sqlshell.service.options import Options as ServiceOptions
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.refusals import InvalidRequest, Refusal, ShuttingDown
 from sqlshell.service.results.results import IN_RECORD
+from sqlshell.service.settings import Settings, limit_note
 from sqlshell.service.statements.admission import Admission, SentText
 from sqlshell.service.statements.batches import Batch, Batches, EndedStatement
 from sqlshell.service.statements.canceller import NOT_BEGUN, SESSION_ENDED, Canceller, end_of, when_stopped
@@ -87,21 +86,21 @@ class StatementService:
         self,
         organizations: Organizations,
         store: StatementStore,
-        options: ServiceOptions,
+        settings: Settings,
         cluster: Cluster | None = None,
     ) -> None:
         self.organizations = organizations
         self.store = store
         self.cluster = cluster
         self.draining = False
-        self._options = options
-        self._sessions = Sessions(organizations, options.bounds)
-        self._executor = Executor(organizations, self._sessions, self.store, options)
+        self._settings = settings
+        self._sessions = Sessions(organizations, settings)
+        self._executor = Executor(organizations, self._sessions, self.store, settings)
         self._tasks: set[asyncio.Task[None]] = set()
         self._ticking: asyncio.Task[None] | None = None
         self.thread = ReadingThread()
-        self.admission = Admission(organizations, self._sessions, store, options, self.thread)
-        self.canceller = Canceller(organizations, self._sessions, store, options)
+        self.admission = Admission(organizations, self._sessions, store, settings, self.thread)
+        self.canceller = Canceller(organizations, self._sessions, store, settings)
         self._control = Control(self._sessions, store, self.canceller, self.thread, cluster)
         self.batches = Batches()
         self._membership: Membership | None = None
@@ -134,7 +133,7 @@ class StatementService:
         try:
             if self.draining:
                 raise ShuttingDown("the service is shutting down")
-            most = self._options.bounds.statements
+            most = self._settings.statements
             items = await self.thread.read(len(request.statement), partial(split, request.statement, most))
             given = [(item.text, item.ending) for item in items if isinstance(item, script.Statement)]
             if not items:
@@ -439,7 +438,7 @@ class StatementService:
 
     def _limit(self, pool: Pool | None) -> tuple[float, str]:
         """How many seconds a statement may run, and the message if it runs longer."""
-        most = self._options.bounds.seconds or math.inf
+        most = self._settings.seconds or math.inf
         if pool is not None and pool.size.timeout and pool.size.timeout < most:
             return pool.size.timeout, POOL_TIME
         return most, f"statement canceled: it ran longer than {most:g} seconds {limit_note('seconds')}"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from sqlshell.service.bounds import limit_note
 from sqlshell.service.refusals import RequestTooLarge
 from sqlshell.sql.script.items import Item, Statement
 from sqlshell.sql.script.scanner import Scanner
@@ -18,6 +17,6 @@ def split(text: str, most: int) -> list[Item]:
     for start in (*range(0, len(text), PIECE), None):
         items += scanner.items(text[start : start + PIECE] if start is not None else None)
         if len(items) > most and sum(isinstance(item, Statement) for item in items) > most:
-            cause = f"request.statement has more than {most} statements {limit_note('statements')}"
+            cause = f"request.statement has more than {most} statements"
             raise RequestTooLarge(f"{cause}; split it into several requests")
     return items

@@ -15,12 +15,12 @@ from typing import Any, Final
 import msgspec
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import Bounds, limit_note
 from sqlshell.service.catalog import missing
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization, Organizations
+from sqlshell.service.settings import Settings, limit_note
 from sqlshell.service.stores import stores
 
 RECORD: Final = 1_000_000
@@ -43,15 +43,14 @@ _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 
 
 class Entities:
-    """Changes entities of an organization's stores. `most` is the maximum size of a store's files, in bytes.
+    """Changes entities of an organization's stores, whose files may be as large as its results.
 
     In a thread. Methods raise Failure.
     """
 
-    def __init__(self, organizations: Organizations, bounds: Bounds, most: int) -> None:
+    def __init__(self, organizations: Organizations, settings: Settings) -> None:
         self._organizations = organizations
-        self._bounds = bounds
-        self._most = most
+        self._settings = settings
 
     def create(
         self, organization: Organization, store: str, name: str, options: Mapping[str, str], *, takes_over: bool = False
@@ -61,7 +60,7 @@ class Entities:
         With `takes_over`, an existing file without an extension becomes an entity if it contains JSON.
         """
         check_options(options)
-        _check_name(name, self._bounds)
+        _check_name(name, self._settings)
         with organization.changing, self._writable(organization, store) as place:
             known = place.entities()
             if any(entity.lower() == name.lower() for entity in known):
@@ -69,7 +68,7 @@ class Entities:
             if len(known) >= stores.MOST:
                 raise Failure(sqlstate.LIMIT, f"store {store!r} already has the maximum of {len(known)} entities")
             recorded = not name.lower().endswith(stores.WRITABLE)
-            if recorded and len(place.recorded) >= self._bounds.objects:
+            if recorded and len(place.recorded) >= self._settings.objects:
                 number = len(place.recorded)
                 message = f"store {store!r} has {number} entities without a file extension {limit_note('objects')}"
                 raise Failure(sqlstate.LIMIT, message)
@@ -116,9 +115,9 @@ class Entities:
             if name not in place.recorded and not name.lower().endswith(stores.WRITABLE):
                 message = f"cannot add records to {name!r}: it is not a JSON entity ({', '.join(stores.WRITABLE)})"
                 raise Failure(sqlstate.UNSUPPORTED, message)
-            _check_name(name, self._bounds)
-            if sum(state.st_size for state in known.values()) + len(line) > self._most:
-                message = f"the files of store {store!r} would exceed {self._most} bytes"
+            _check_name(name, self._settings)
+            if sum(state.st_size for state in known.values()) + len(line) > self._settings.quota:
+                message = f"the files of store {store!r} would exceed {self._settings.quota} bytes"
                 raise Failure(sqlstate.LIMIT, f"{message} (limit set by sqlshell serve --quota)")
             with _translating_errors(store, name), beneath.open_file(place.root, name, os.O_RDWR | os.O_APPEND) as file:
                 _append(file, f"{store}.{name}", line)
@@ -179,16 +178,14 @@ def _no_record(why: str) -> Failure:
     return Failure("22032", f"VALUE is not a valid JSON record: {why}")
 
 
-def _check_name(name: str, bounds: Bounds) -> None:
+def _check_name(name: str, settings: Settings) -> None:
     parts = name.split("/")
     try:
         longest = max(len(part.encode()) for part in parts)
     except UnicodeEncodeError:
         raise Failure(sqlstate.INVALID_PARAMETER, "the name of the entity is not valid Unicode") from None
-    if len(name) > bounds.name or longest > 255:
-        raise Failure(
-            "42622", f"the name of the entity is longer than {min(bounds.name, 255)} characters {limit_note('name')}"
-        )
+    if len(name) > settings.name_length or longest > 255:
+        raise Failure("42622", f"the name of the entity is longer than {min(settings.name_length, 255)} characters")
     why = ""
     if any(not part or part.startswith(".") for part in parts):
         why = "no part may be empty or begin with a dot"

@@ -18,7 +18,6 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.render import row, type_name
 from sqlshell.service.engines.duckdb.results.texts import fetch_rows
@@ -26,6 +25,7 @@ from sqlshell.service.engines.duckdb.translation.text import without_place
 from sqlshell.service.engines.duckdb.words import Word, words
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Relation, StreamQuery
 from sqlshell.service.failure import Failure
+from sqlshell.service.settings import limit_note
 from sqlshell.sql.identifiers import always_quoted, qualified
 
 _READS: Final = frozenset(

@@ -9,9 +9,9 @@ from typing import Final
 import duckdb
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.failure import Failure
+from sqlshell.service.settings import limit_note
 
 LEAST: Final = 512 << 20
 """Minimum memory in bytes that an idle process should have left of its limit, which is 1.5 GiB more than DuckDB's."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.bounds import UNLIMITED
 from sqlshell.service.engines.engine import Sink
 from sqlshell.service.failure import Failure
+from sqlshell.service.settings import UNLIMITED
 
 WATCH_SECONDS = 0.02
 """How often the size of a file that the engine writes is checked."""

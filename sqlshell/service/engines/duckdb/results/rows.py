@@ -23,7 +23,6 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.bounds import limit_note
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.parquet import LARGE, copy_to, is_large
@@ -222,9 +221,7 @@ class RowRunner(Struct, frozen=True):
 def check_columns(number: int, options: RunOptions) -> None:
     """Raises Failure (54011) if a result has too many columns."""
     if number > options.columns:
-        raise Failure(
-            "54011", f"the result has {number} columns; the maximum is {options.columns} {limit_note('columns')}"
-        )
+        raise Failure("54011", f"the result has {number} columns; the maximum is {options.columns}")
 
 
 def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnInfo]:
@@ -237,7 +234,7 @@ def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnIn
         size += len(msgspec.json.encode(item))
         if size > options.columns_size:
             cause = f"the names and types of the result's columns have more than {options.columns_size} bytes"
-            raise Failure("54011", f"{cause} {limit_note('columns_size')}")
+            raise Failure("54011", cause)
         kept.append(item)
     return kept
 
