@@ -48,6 +48,12 @@ CREATE INDEX IF NOT EXISTS statements_running ON statements (process) WHERE stat
 """`ending` says that another process asked the one that has a session or statement to end it: of a session, "now" or,
 once its statements have finished, "idle"."""
 
+_IS_CREATED: Final = (
+    "SELECT 1 FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = 'statements' "
+    "AND column_name = 'ending'"
+)
+"""Whether the database has what TABLES adds last."""
+
 _NOW: Final = "extract(epoch FROM clock_timestamp())"
 _ALIVE: Final = f"beat > {_NOW} - {LEASE_SECONDS}"
 
@@ -90,7 +96,9 @@ class Cluster:
         """The sessions of the other processes when they were last counted for a token: its own, and all."""
         self._steady = self._renewed = time.monotonic()
         """Since when the database has always responded, and when it last did."""
-        storage.create(TABLES)
+        # ALTER TABLE waits for every transaction of the other processes, and they may wait for it: a deadlock.
+        if not storage.read(_IS_CREATED):
+            storage.create(TABLES)
         self._join()
 
     async def run_async(self, work: Callable[..., T], *values: Any) -> T:
