@@ -60,7 +60,9 @@ async def open_local_stream(
     except httpx.ConnectError as error:
         raise ConnectionFailed(f"cannot connect to {name}: {error}") from error
     try:
-        await exchange.tell({"type": "websocket.connect"})
+        # An application that refuses at once does not hear this.
+        with contextlib.suppress(BrokenPipeError):
+            await exchange.tell({"type": "websocket.connect"})
         messages = await exchange.hear()
         if not messages or messages[0]["type"] != "websocket.accept":
             raise ConnectionFailed(f"{name} did not open the stream")
