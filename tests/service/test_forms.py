@@ -12,8 +12,9 @@ from typing import Any
 import pytest
 
 from sqlshell.service.catalog import ORGANIZATION_ID
+from sqlshell.service.dialect.forms import compiled
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.grammar import read
+from sqlshell.service.objects.grammar import INTERFACE, SERVER, read
 from sqlshell.service.objects.stream import without_key
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
@@ -34,6 +35,14 @@ def examples() -> list[str]:
     """The statements of published examples."""
     texts = [json.loads(line)["text"] for line in EXAMPLES.read_text().splitlines()]
     return [item.text for text in texts for item in split(text) if isinstance(item, Statement)]
+
+
+def test_every_form_can_be_read() -> None:
+    # Forms are compiled when a statement may have them.
+    for dialect in (INTERFACE, SERVER):
+        for forms in dialect.forms.values():
+            for form in forms:
+                compiled(form.text)
 
 
 def statements() -> list[str]:

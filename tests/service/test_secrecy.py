@@ -553,6 +553,12 @@ async def ends_with(socket: Any) -> int | None:
             return closed.rcvd.code if closed.rcvd else None
 
 
+def test_a_long_statement_with_a_secret_says_that_it_succeeded(operator: Client) -> None:
+    sql = f"create secret long_one with ('type' = generic_string,{' ' * 17_000}'secret_string' = '{SECRET}')"
+    answer = operator.run(sql)
+    assert (answer["sqlState"], answer["message"]) == ("00000", "CREATE SECRET")
+
+
 def test_readers_of_a_dropped_token_are_cut_off(make: Make) -> None:
     owner, gone, sender = make("owner"), make("owner"), make("writer")
     name = f"s_{time.monotonic_ns()}"

@@ -179,3 +179,15 @@ def test_an_echoed_zone_that_is_none_is_not_taken(hostile: str) -> None:
     context = SessionContext(timezone="Europe/Berlin")
     assert context.adopt(ContextEcho(timezone=hostile)).timezone == "Europe/Berlin"
     assert context.adopt(ContextEcho(timezone="Asia/Tokyo")).timezone == "Asia/Tokyo"
+
+
+def test_a_write_conflict_of_two_sessions_can_be_recognized(served: Served) -> None:
+    with Client(served) as first, Client(served) as second:
+        first.rows_of_nothing("create table conflicts (a integer)")
+        first.rows("insert into conflicts values (1)")
+        first.rows_of_nothing("begin")
+        first.rows("update conflicts set a = 2")
+        assert second.state("update conflicts set a = 3") == "40001"
+        first.rows_of_nothing("rollback")
+        assert second.state("update conflicts set a = 3") == "00000"
+        first.rows_of_nothing("drop table conflicts")

@@ -12,6 +12,7 @@ import shlex
 import socket
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -129,6 +130,33 @@ def test_headers_without_end_are_not_kept(small: Served, begun: bytes) -> None:
 @pytest.mark.parametrize("sent", [b"", b"POST / HT", b"POST / HTTP/1.1\r\nHost: x\r\n"])
 def test_headers_that_stand_still_are_closed(small: Served, sent: bytes) -> None:
     assert expected(exchange(small, sent)) == (408, "timed out while receiving the request")
+
+
+@pytest.mark.slow("waits for a limit of time")
+def test_blank_lines_are_no_headers(small: Served) -> None:
+    with dial(small) as wire:
+        stop = threading.Event()
+
+        def drip() -> None:
+            with contextlib.suppress(OSError):
+                while not stop.wait(0.05):
+                    wire.sendall(b"\r\n")
+
+        thread = threading.Thread(target=drip)
+        thread.start()
+        try:
+            assert rest(wire).startswith(b"HTTP/1.1 408")
+        finally:
+            stop.set()
+            thread.join()
+
+
+@pytest.mark.slow("waits for a limit of time")
+@pytest.mark.parametrize("more", [b"Content-Length: 5", b"Transfer-Encoding: chunked"])
+def test_a_handshake_that_nobody_answers_is_closed(small: Served, more: bytes) -> None:
+    with dial(small) as wire:
+        wire.sendall(upgrade(small).replace(b"\r\n\r\n", b"\r\n" + more + b"\r\n\r\n"))
+        assert rest(wire) == b""
 
 
 @pytest.mark.slow("waits for a limit of time")

@@ -37,6 +37,8 @@ _REFUSED: Mapping[str, str] = {
     "DESCRIBE USER": _USERS,
     "LIST DESCRIPTORS": "this service does not read the contents of descriptor sources",
     "RESUME QUERY": _RESUME,
+    "CREATE SANDBOX": _SANDBOX,
+    "DROP SANDBOX": _SANDBOX,
     "START SANDBOX": _SANDBOX,
     "STOP SANDBOX": _SANDBOX,
     "DESCRIBE SANDBOX": _SANDBOX,

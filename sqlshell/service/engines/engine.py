@@ -222,9 +222,8 @@ class EngineSession(Protocol):
     def timezone(self) -> str:
         """The session's time zone: that of the latest request or of a later SET TimeZone. Before both it is ""."""
 
-    def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
-        """Run one statement and pass its rows to `sink`. `trusted` marks the service's own SQL, which is not
-        checked."""
+    def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
+        """Run one statement and pass its rows to `sink`."""
 
     def use(self, database: str, schema: str) -> None:
         """Change the database and schema; "" is the current database or its first schema."""

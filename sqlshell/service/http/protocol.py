@@ -191,7 +191,7 @@ class LimitedProtocol(asyncio.Protocol):
         """Whether what is received is discarded."""
         self._inner_ended = False
         self._clock: asyncio.TimerHandle | None = None
-        self._clock_of = (0, "")
+        self._clock_of = (0, BETWEEN)
         self._answered = 0
         self._responding = False
         self._upgraded = False
@@ -304,6 +304,9 @@ class LimitedProtocol(asyncio.Protocol):
         except httptools.HttpParserUpgrade:
             self._inner.data_received(step)
             self._stop_clock()
+            if self._upgraded:
+                # There is no response to a handshake that the package websockets does not understand.
+                self._start_clock(self._settings.header_seconds)
             self._deaf = not self._upgraded
             self._unread.clear()
             return
@@ -348,8 +351,11 @@ class LimitedProtocol(asyncio.Protocol):
         place = (self._limits.begun, self._limits.place)
         if place[1] == BODY:
             self._start_clock(self._settings.body_seconds)
-        elif place[1] == BETWEEN:
+        elif place[1] == BETWEEN and self._clock_of != place:
             self._stop_clock()
+        elif place[1] == BETWEEN and self._clock is None:
+            # Blank lines before a request, of which uvicorn has ended its own time limit.
+            self._start_clock(self._settings.header_seconds)
         elif self._clock_of != place:
             self._start_clock(self._settings.header_seconds)
         self._clock_of = place
@@ -365,6 +371,10 @@ class LimitedProtocol(asyncio.Protocol):
 
     def _late(self) -> None:
         if self._transport.is_closing():
+            return
+        if self._upgraded:
+            if self._transport.written == self._written:
+                self._transport.abort()
             return
         if self._unread or self._inner_pauses:
             # The service itself does not read.

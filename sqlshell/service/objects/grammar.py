@@ -119,6 +119,6 @@ class ParsedStatement:
         return read_application(self.sql) if word == "begin" else first_of(self._dialect.forms[word], self.tokens)
 
 
-def read(sql: str) -> DialectStatement | None:
+def read(sql: str, dialect: Dialect = INTERFACE) -> DialectStatement | None:
     """Parse a statement of the dialect, as ParsedStatement.statement() does."""
-    return ParsedStatement(sql).statement()
+    return ParsedStatement(sql, dialect).statement()

@@ -7,6 +7,7 @@ import contextlib
 import errno
 import time
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from msgspec import Struct, field
 
@@ -48,6 +49,9 @@ class _Reader(Struct, eq=False):
     record: Statement
     token_id: str
     dropped: asyncio.Event = field(default_factory=asyncio.Event)
+
+
+WARNING_NOT_RECORDED: Final = "the warning is not recorded because it may contain secrets"
 
 
 class Canceller:
@@ -161,7 +165,9 @@ class Canceller:
     def finish_all(self, endings: Sequence[tuple[Statement, str, str]]) -> None:
         """Finish statements, each with a sqlState and a message, except those that have an end already."""
         endings = [item for item in endings if item[0].move_to(State.after(item[1], item[2]))]
-        self._store.finish(*((record, state, _without_secrets(record, message)) for record, state, message in endings))
+        self._store.finish(
+            *((record, state, _without_secrets(record, state, message)) for record, state, message in endings)
+        )
         if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
             with contextlib.suppress(StorageError):
                 self.sweep()
@@ -182,14 +188,14 @@ class Canceller:
                     )
 
 
-def _without_secrets(record: Statement, message: str) -> str:
-    """A message without the secrets of its statement."""
-    if record.redacted is None or not message:
+def _without_secrets(record: Statement, state: str, message: str) -> str:
+    """A message without the secrets of its statement. That of a success, such as `CREATE SECRET`, has none."""
+    if record.redacted is None or not message or state == sqlstate.DONE:
         return message
     from sqlshell.sql.analysis.secrets import NOT_RECORDED, without_values
 
     if record.redacted.cut:
-        return NOT_RECORDED
+        return NOT_RECORDED if sqlstate.failed(state) else WARNING_NOT_RECORDED
 
     return without_values(message[:SECRETLESS], record.redacted.values)
 

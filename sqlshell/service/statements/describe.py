@@ -17,7 +17,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.objects import stream
 from sqlshell.service.objects.entity import InsertEntity
 from sqlshell.service.objects.function import CreateFunction
-from sqlshell.service.objects.grammar import read
+from sqlshell.service.objects.grammar import dialect_of, read
 from sqlshell.service.objects.kind import Create, Execution
 from sqlshell.service.objects.relation import CreateAs, stream_kind
 from sqlshell.service.objects.result_rows import table
@@ -42,7 +42,7 @@ def describe(sql: str, execution: Execution) -> Outcome:
 
 def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
     session, options = execution.session, execution.options
-    match asked := read(sql):
+    match asked := read(sql, dialect_of(execution.services.organizations)):
         case Create(kind="stream" | "changelog"):
             execution.require(Rights.OBJECTS, asked.title)
             columns, key = stream.columns_of(asked)

@@ -30,7 +30,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.objects import function, privileges, scope, system
 from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.objects.database import with_missing_database
-from sqlshell.service.objects.grammar import read
+from sqlshell.service.objects.grammar import dialect_of, read
 from sqlshell.service.objects.kind import PARTS, DialectStatement, Drop, Execution, Services, StartedFeed, Work
 from sqlshell.service.objects.names import check_named
 from sqlshell.service.objects.query import Application, DescribeStatement
@@ -299,7 +299,7 @@ class Executor:
         if session.connection.transaction:
             raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
         for number, sql in enumerate(asked.statements, 1):
-            own = read(sql)
+            own = read(sql, dialect_of(self._organizations))
             if own is not None:
                 message = (
                     f"statement {number}: statements about objects of the service are not allowed in an application"

@@ -87,7 +87,7 @@ class Statement(Struct, eq=False, weakref=True):
     sql_state: str = sqlstate.RUNNING
     message: str = ""
     state: State = State.SUBMITTED
-    """Changed by move_to() only."""
+    """Changed by move_to(), start() and cancel(); set from its row where a record is restored."""
     cause: tuple[str, str] | None = None
     """Why it is canceled, if not by a user: the sqlState and message that it ends with once the engine has stopped."""
     deadline: float = math.inf

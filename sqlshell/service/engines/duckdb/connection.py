@@ -102,11 +102,11 @@ class DuckdbConnection:
         """Whether database and schema are known to be those of the DuckDB connection."""
         self.database, self.schema, _ = self._place()
 
-    def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
+    def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         growing = CountingSink(sink, self._room)
         try:
             with self._statement():
-                outcome = self._ran(sql, options, growing, trusted=trusted)
+                outcome = self._ran(sql, options, growing)
                 if self._results is None or outcome.written is None or growing.path is None:
                     return outcome
                 # Otherwise who called finds the partitions.
@@ -119,12 +119,9 @@ class DuckdbConnection:
                 with contextlib.suppress(duckdb.Error, RuntimeError):
                     self._connection.execute("")
 
-    def _ran(self, sql: str, options: RunOptions, sink: CountingSink, *, trusted: bool) -> Outcome:
+    def _ran(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
         self._ends = False
         check_unicode(sql)
-        if trusted:
-            self._prepare(sql, options)
-            return self._rows(options, sink).select(sql, sql)
         translation = self._translation(sql, options)
         if translation is None:
             return self._copied_or_run(sql, options, sink)

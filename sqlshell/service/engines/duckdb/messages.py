@@ -18,6 +18,7 @@ _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"cannot start a transaction within a transaction"), "25001"),
     (re.compile(r"launched in read-only mode"), "25006"),
     (re.compile(r"can only write to a single attached database"), sqlstate.UNSUPPORTED),
+    (re.compile(r"Conflict on \w+!|write-write conflict"), "40001"),
     (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
     (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_SCHEMA),
     (re.compile(r"(?:Table|View|Sequence|Index) with name .* does not exist"), sqlstate.NO_RELATION),

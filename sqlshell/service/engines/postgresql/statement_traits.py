@@ -25,7 +25,6 @@ _SETS: Final = frozenset({"set", "reset", "discard"})
 _PLACE: Final = re.compile(r"(?<!\w)(?:search_path|schema|role|authorization|all)(?!\w)", re.I)
 _ENDS: Final = frozenset({"rollback", "abort", "commit", "end"})
 _DEFINES: Final = frozenset({"create", "drop", "alter"})
-_TRANSACTIONAL: Final = _ENDS | {"begin", "start", "savepoint", "release", "prepare"}
 
 
 def first_word(sql: str) -> str:

@@ -315,7 +315,7 @@ class Host:
         held = self._held(run.connection)
         sink = Spool(functools.partial(Path, run.file), run.options.partition_rows) if run.file else Discard()
         try:
-            outcome = held.begin(run.number).run(run.statement, run.options, sink, trusted=run.trusted)
+            outcome = held.begin(run.number).run(run.statement, run.options, sink)
             if outcome.written is None:
                 sink.finish(outcome.filed)
             kept = (sink.layout, sink.body, sink.size) if isinstance(sink, Spool) else ()

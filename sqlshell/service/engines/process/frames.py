@@ -137,7 +137,6 @@ class Run(Message, frozen=True):
     statement: str
     options: RunOptions
     file: str | None
-    trusted: bool = False
 
 
 class Call(Message, frozen=True):

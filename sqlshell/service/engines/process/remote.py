@@ -296,13 +296,13 @@ class RemoteConnection:
         self._asked = 0.0
         self._abandoned = False
 
-    def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
+    def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         if not isinstance(sink, Spool | Discard):
             raise TypeError("rows of an engine's process are kept by a Spool")
         file = self._engine.spool() if isinstance(sink, Spool) else None
         name = str(file) if file is not None else None
         self._abandoned = False
-        process, answer = self._call(lambda number: Run(self._number, number, sql, options, name, trusted))
+        process, answer = self._call(lambda number: Run(self._number, number, sql, options, name))
         outcome = self._checked(process, answer, Outcome)
         if isinstance(sink, Spool) and answer.layout is not None and file is not None:
             try:

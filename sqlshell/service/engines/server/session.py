@@ -24,7 +24,7 @@ def completed(names: Sequence[str], database: str, schema: str) -> Relation:
 
 
 class ServerSession(ABC):
-    """The synchronous methods of Connection, on the asynchronous ones, which run in the engine's loop."""
+    """The synchronous methods of EngineSession, on the asynchronous ones, which run in the engine's loop."""
 
     def __init__(self, loop: EngineLoop, engine: str, database: str, schema: str) -> None:
         self._loop = loop
@@ -35,7 +35,7 @@ class ServerSession(ABC):
     async def execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
         return await self._loop.wait(self._execute(sql, options, sink, begun, store))
 
-    def run(self, sql: str, options: RunOptions, sink: Sink, *, trusted: bool = False) -> Outcome:
+    def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         return self._loop.call(self._execute(sql, options, sink, ignore, ignore))
 
     def use(self, database: str, schema: str) -> None:
@@ -62,11 +62,11 @@ class ServerSession(ABC):
 
     @abstractmethod
     async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
-        """ServerConnection.execute(), in the engine's loop."""
+        """AsyncSession.execute(), in the engine's loop."""
 
     @abstractmethod
     async def _use(self, database: str, schema: str) -> None:
-        """Connection.use() with a database; "" is its initial schema."""
+        """EngineSession.use() with a database; "" is its initial schema."""
 
     @abstractmethod
     async def _columns(self, relation: Relation) -> list[ColumnInfo]: ...

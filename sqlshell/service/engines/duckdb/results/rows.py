@@ -54,7 +54,7 @@ Execute = Callable[[str], Any]
 
 
 class RowRunner(Struct, frozen=True):
-    """Runs statements of a connection. `reaches_files` says whether DuckDB can write the sink's file.
+    """Runs statements of a connection.
 
     Methods raise duckdb.Error, Failure, and OSError of the sink.
     """
