@@ -19,7 +19,7 @@ def test_every_reason_of_a_refusal_has_a_status() -> None:
 def test_a_submission_has_a_maximum_of_statements(padding: int) -> None:
     comment = f"/*{'-' * padding}*/"
     assert len(split(f"{comment}select 1; select 2; select 3", 3)) == 3
-    with pytest.raises(RequestTooLarge, match=r"more than 2 statements \(limit set by .*\); split it"):
+    with pytest.raises(RequestTooLarge, match="more than 2 statements; split it"):
         split(f"{comment}select 1; select 2; select 3", 2)
 
 
