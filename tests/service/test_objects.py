@@ -271,7 +271,8 @@ def test_applications_are_one_unit(client: Client, engine: OnEngine) -> None:
     assert client.state("select * from gone") == engine.sql.no_relation
     for inside in ("create database third", f"use database {client.home()}", "list relations", "begin"):
         answer = client.run(f"begin application x insert into kept values (3); {inside}; end application")
-        assert answer["sqlState"] == "0A000", inside
+        # A statement that is the engine's own, as PostgreSQL's CREATE DATABASE is, is refused by the engine.
+        assert answer["sqlState"] in {"0A000", "25001"}, inside
     assert client.rows("select i from kept") == [["1"]]
 
 
