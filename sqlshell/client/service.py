@@ -73,13 +73,6 @@ class Service(Struct):
             return await self.engine() in COPIES_DATA
         return False
 
-    async def on_duckdb(self) -> bool:
-        """Whether the service is the local one, on DuckDB rather than on another engine.
-
-        Raises the same errors as version().
-        """
-        return LISTS_ENGINES in await self.extensions() and not await self.engine()
-
     async def download(
         self, kind: str, name: str, place: Path, context: SessionContext, *, force: bool, progress: Progress
     ) -> Download:

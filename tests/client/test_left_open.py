@@ -114,22 +114,22 @@ def test_a_number_of_rows_that_is_wrong_and_cannot_be_looked_up(count: int) -> N
 
 
 def test_a_service_is_asked_for_its_extensions_once() -> None:
-    async def asked(client: StatementsClient) -> tuple[frozenset[str], str, bool, bool]:
+    async def asked(client: StatementsClient) -> tuple[frozenset[str], str, bool]:
         service = Service(client.transport, client)
         found = await service.extensions()
-        return found, await service.engine(), await service.on_duckdb(), await service.engine_copies_data()
+        return found, await service.engine(), await service.engine_copies_data()
 
     version = {"major": 1, "minor": 2, "patch": 3}
-    for extensions, engine, on_duckdb, copies in (
-        ("", "", False, False),
-        ("batch", "", False, False),
-        ("batch, engines", "", True, False),
-        ("engines, engine=spark", "spark", False, False),
-        ("engine=postgresql", "postgresql", False, True),
+    for extensions, engine, copies in (
+        ("", "", False),
+        ("batch", "", False),
+        ("batch, engines", "", False),
+        ("engines, engine=spark", "spark", False),
+        ("engine=postgresql", "postgresql", True),
     ):
         with scripted((200, version), extensions=extensions) as state:
             found = using(state.url, asked)
-            assert found == (frozenset(filter(None, extensions.split(", "))), engine, on_duckdb, copies)
+            assert found == (frozenset(filter(None, extensions.split(", "))), engine, copies)
             assert [path for _, path, _, _ in state.asked] == ["/v2/version"]
 
 

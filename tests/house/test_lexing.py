@@ -11,7 +11,6 @@ PACKAGE = Path(__file__).parents[2] / "sqlshell"
 LEXER = "sqlshell.sql.analysis.tokens"
 READERS = {
     "sql.analysis.lexed": "a statement on its way, once",
-    "sql.analysis.dump_statements": "a statement of a dump, after it was rewritten",
     "sql.completion.expected": "what is being typed",
     "service.engines.duckdb.translation.text": "a statement that is rewritten for the engine",
     "service.dialect.lexer": "a statement of the dialect",

@@ -262,10 +262,54 @@ _ELEMENTS: Final[Mapping[str, Convert]] = {
 """By PostgreSQL's names of types, how their values in arrays are read; those of other types remain strings."""
 
 
+_Items = list["str | _Items | None"]
+
+_ITEM: Final = re.compile(r'\s*+(?:"((?:[^"\\]|\\.)*+)"|([{},])|((?:[^{},"\\\s]|\\.|\s++(?![{},]|\Z))++))\s*+', re.S)
+
+
+def _read_array(text: str) -> _Items | None:
+    """The items of PostgreSQL's text of an array, None for any other text."""
+    items: _Items = []
+    open_: list[_Items] = []
+    at, needs_item = 0, False
+    while at < len(text):
+        part = _ITEM.match(text, at)
+        if part is None or (at and not open_):
+            return None
+        at = part.end()
+        quoted, sign, bare = part.groups()
+        follows = text[at : at + 1] in {",", "}"}
+        if sign == "{":
+            inner: _Items = []
+            if open_:
+                open_[-1].append(inner)
+            else:
+                items = inner
+            open_.append(inner)
+            needs_item = False
+        elif not open_:
+            return None
+        elif sign == "}":
+            open_.pop()
+            if needs_item or (open_ and not follows):
+                return None
+        elif sign == ",":
+            if needs_item or not open_[-1]:
+                return None
+            needs_item = True
+            continue
+        elif not follows:
+            return None
+        elif quoted is not None:
+            open_[-1].append(re.sub(r"\\(.)", r"\1", quoted, flags=re.S))
+        else:
+            open_[-1].append(None if bare.upper() == "NULL" else re.sub(r"\\(.)", r"\1", bare, flags=re.S))
+        needs_item = False
+    return None if open_ or not text else items
+
+
 def _array_of(element: str) -> Convert:
     """Turns PostgreSQL's texts of arrays, such as {1,NULL}, into lists; those with other bounds raise ValueError."""
-    from sqlshell.sql.analysis.dump_values import read_array
-
     convert = _ELEMENTS.get(_SIZE.sub("", element), str)
 
     def one(text: str) -> Any:
@@ -279,7 +323,7 @@ def _array_of(element: str) -> Convert:
         return [None if item is None else items(item) if isinstance(item, list) else one(item) for item in values]
 
     def array(text: str) -> list[Any]:
-        values = read_array(text)
+        values = _read_array(text)
         if values is None:
             raise ValueError(text)
         return items(values)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Protocol
 from sqlshell.errors import ShellError, Unread, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.effects import Branch, Effect
-from sqlshell.shell.running.dumps import Dumps
 from sqlshell.shell.running.submitting import SubmitRequest
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.sql.analysis.copy_statements import is_copy
@@ -54,7 +53,6 @@ class ItemRunner:
         self._submitter = submitter
         self._interruption = interruption
         self._copy = copy
-        self._dumps = Dumps(components)
         self._commands = commands
         self._performer = performer
         self._dry_run = dry_run
@@ -134,8 +132,7 @@ class ItemRunner:
         if active and item.has_failed_command and not item.terminated:
             components.diagnostics.warn("the unfinished statement was not run because a command in it failed")
         elif active:
-            for each in await self._dumps.translated(item):
-                await self._submitter.submit(SubmitRequest(each, background=each.background))
+            await self._submitter.submit(SubmitRequest(item, background=item.background))
         elif components.at_prompt:
             components.diagnostics.say("statement ignored; use \\endif or Ctrl-C to leave the \\if block")
 

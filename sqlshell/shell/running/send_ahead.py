@@ -18,8 +18,6 @@ from sqlshell.shell.running.attachments import reads_stdin
 from sqlshell.shell.running.submission import LexedSubmission, submission_of
 from sqlshell.shell.scripts.variables import Variables
 from sqlshell.sql.analysis.copy_statements import is_copy
-from sqlshell.sql.analysis.dump_statements import refused, translated_dump
-from sqlshell.sql.analysis.dump_values import dump_values
 from sqlshell.sql.analysis.kinds import is_repeatable
 from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.script.items import Item, Statement
@@ -79,13 +77,12 @@ async def plan(
     *,
     stop: bool,
     embedded: bool,
-    in_dump: bool,
     piped: bool,
 ) -> SendAhead | None:
     """The statements from number `start` on that can be sent together; None if there are fewer than two.
 
-    `embedded` says that the service is in this process, so that nothing is sent ahead; `in_dump` that the script is a
-    dump of PostgreSQL; `piped` that the reader of rows may exit early, after which nothing may be changed.
+    `embedded` says that the service is in this process, so that nothing is sent ahead; `piped` that the reader of
+    rows may exit early, after which nothing may be changed.
     """
     if not client.supports_batches:
         return None
@@ -94,9 +91,6 @@ async def plan(
     for number in range(start, min(len(items), start + MAX_STATEMENTS)):
         item = items[number]
         if not isinstance(item, Statement) or not _can_be_batched(item, variables):
-            break
-        translated = translated_dump(item.text, embedded=embedded, in_dump=in_dump)
-        if translated is not None or dump_values(item.lexed) is not None or (in_dump and refused(item.text)):
             break
         size += len(item.text)
         if size > MAX_CHARACTERS:

@@ -169,7 +169,6 @@ class Submitter:
             self._variables,
             stop=stop,
             embedded=embedded,
-            in_dump=self._position.in_dump,
             piped=piped,
         )
 

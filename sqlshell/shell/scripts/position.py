@@ -27,8 +27,6 @@ class Position:
         self.line = 0
         self.column = 0
         """That of the statement which is being run, from 1; 0 if its text is not the one in the script."""
-        self.in_dump = False
-        """Whether the script, or one that includes it, has been found to be a dump of PostgreSQL."""
 
     def __str__(self) -> str:
         """`FILE:LINE`, "" outside of files."""
@@ -55,11 +53,10 @@ class Position:
     @contextlib.contextmanager
     def within(self, script: str) -> Iterator[None]:
         """Inside the block, the position is in this script."""
-        line, column, in_dump = self.line, self.column, self.in_dump
+        line, column = self.line, self.column
         self.scripts.append(script)
         try:
             yield
         finally:
             self.scripts.pop()
-            self.in_dump = in_dump
             self.at(line, column)

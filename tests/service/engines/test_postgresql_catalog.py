@@ -260,16 +260,6 @@ def test_what_a_transaction_has_created_is_described(program: Program, postgresq
     assert "no relation matches nowhere" in done.err and done.out.endswith("done\ncommitted\n")
 
 
-def test_warnings_about_dumps_are_for_duckdb_only(program: Program, postgresql_database: str) -> None:
-    script = (
-        "select pg_catalog.set_config('search_path', '', false);\n"
-        "create domain public.positive as integer check (value > 0);\n"
-        "create table public.t (n numeric, p public.positive);\n"
-    )
-    done = program(postgresql_database, "-q", stdin=script)
-    assert (done.code, done.err) == (0, "")
-
-
 def test_sample_data_is_refused(program: Program, postgresql_database: str) -> None:
     done = program(postgresql_database, "-c", "\\demo")
     assert done.code != 0 and "the engine here is postgresql" in done.err
