@@ -14,7 +14,6 @@ from sqlshell.errors import ProtocolError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, Rows, StatementData
 from sqlshell.interface.types import Kind, kind
-from sqlshell.runtime.download_file import DownloadFile
 
 if TYPE_CHECKING:
     import duckdb
@@ -187,13 +186,6 @@ class FileResult(Protocol):
 
     async def skip(self, rows: int) -> None:
         """Make the batch after the first `rows` rows, from partitions, the next one."""
-
-    async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
-        """Download the file, or the rest of it, to the one that `opened` opens; then all reads are of this file. False
-        if it is small or not available.
-
-        Raises what `opened` raises, OSError and the errors of the connection.
-        """
 
     async def table(self, *, typed: bool = False) -> Table | None:
         """The rows as a table, to be closed; None if the file is not available. One that is `typed` is for reading all

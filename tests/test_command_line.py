@@ -76,8 +76,8 @@ COPY = "\\copy t FROM 'a.csv'"
          [("command", f"{COPY} WITH (HEADER, CREATE, RESUME, MAX_ERRORS '3', REJECTS 'it''s', UNKNOWN 'skip')")], "",
          {"writes": True}),
         (["export", "--table", "t", "-o", "f"], "", [("command", "SELECT * FROM t\n\\export")], "", {"words": ("f",)}),
-        (["export", "w", "--query", "select 1; ", "-o", "f", "--resume"], "w",
-         [("command", "select 1\n\\export")], "", {"words": ("f", "resume")}),
+        (["export", "w", "--query", "select 1; ", "-o", "f"], "w",
+         [("command", "select 1\n\\export")], "", {"words": ("f",)}),
     ],
 )  # fmt: skip
 def test_invocations(

@@ -339,15 +339,12 @@ def import_(
     Option(["--query"], metavar="SQL", help="write the result of this statement"),
     Option(["--table"], metavar="TABLE", help="write this table"),
     Option(["-o", "--output"], required=True, metavar="FILE", help="write to FILE; the extension sets the format"),
-    Option(["--resume"], is_flag=True, help="continue an interrupted export to the same file"),
 )
-def export(target: str | None, query: str | None, table: str | None, output: str, resume: bool, **given: Any) -> int:
-    """Write the result of a statement of TARGET to a file, which appears when it is complete. Received rows are kept
-    in FILE.parts until then; --resume fetches only what is missing."""
+def export(target: str | None, query: str | None, table: str | None, output: str, **given: Any) -> int:
+    """Write the result of a statement of TARGET to a file, which appears when it is complete."""
     from sqlshell.launch.transfer import export_script
 
-    words = [output, "resume"] if resume else [output]
-    return _run(target, [("command", export_script(query, table))], "", given, words=words)
+    return _run(target, [("command", export_script(query, table))], "", given, words=[output])
 
 
 @_declared(Argument(["transcript"], metavar="FILE"), _target(), _output())

@@ -40,10 +40,9 @@ class Submit(Struct, frozen=True):
 
 
 class Export(Struct, frozen=True):
-    """Write the result of the query buffer to a file, or with `resume` the rest of an interrupted export."""
+    """Write the result of the query buffer to a file."""
 
     path: Own
-    resume: bool = False
 
 
 class Execute(Struct, frozen=True):

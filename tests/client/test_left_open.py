@@ -13,7 +13,7 @@ import pytest
 
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results import factory, frames, result_file
+from sqlshell.client.results import factory, frames
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.results.result_table import ResultTable
 from sqlshell.client.results.stream import ClosedWhileSending
@@ -205,19 +205,6 @@ def test_a_stream_by_a_proxy_does_not_show_its_password(monkeypatch: pytest.Monk
     assert "did not open the stream" in caught.value.message
     assert "ss-word-1" not in caught.value.message + caught.value.hint
     assert sorted(secrets.own()) == ["p%40ss-word-1", "p@ss-word-1"]
-
-
-def test_a_file_on_another_file_system_is_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(self: Path, target: Path) -> None:
-        raise OSError(18, "Invalid cross-device link")
-
-    (tmp_path / "kept").write_bytes(b"content")
-    result_file._link_or_copy(tmp_path / "kept", tmp_path / "linked")
-    assert (tmp_path / "linked").samefile(tmp_path / "kept")
-    monkeypatch.setattr(Path, "hardlink_to", refused)
-    result_file._link_or_copy(tmp_path / "kept", tmp_path / "copied")
-    assert (tmp_path / "copied").read_bytes() == b"content"
-    assert not (tmp_path / "copied").samefile(tmp_path / "kept")
 
 
 @pytest.mark.parametrize(("failure", "kind"), [(duckdb.Error, ProtocolError), (ZeroDivisionError, ZeroDivisionError)])

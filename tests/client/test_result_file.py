@@ -15,7 +15,6 @@ from sqlshell.client.results import result_file
 from sqlshell.client.results.result_file import ResultFile
 from sqlshell.client.target import parse
 from sqlshell.result import FileUnavailable
-from sqlshell.runtime.download_file import DownloadFile
 from tests.client.test_whole_fetching import (
     FILE,
     Answer,
@@ -141,19 +140,6 @@ def test_a_file_far_larger_than_its_rows_is_refused(
         else:
             using(service, lambda file: file.fetch(place))
             assert place.stat().st_size == 3 * len(CONTENT)
-
-
-def test_a_kept_file_is_not_downloaded_again(tmp_path: Path) -> None:
-    async def work(file: ResultFile) -> None:
-        with DownloadFile(tmp_path / "kept") as kept:
-            await file.keep(kept)
-            await file.keep(kept)
-        await file.fetch(tmp_path / "result.parquet")
-
-    with serving(CONTENT, whole, nothing_missing) as service:
-        using(service, work)
-    assert service.asked == ["file", f"file bytes={len(CONTENT)}-"]
-    assert (tmp_path / "result.parquet").read_bytes() == CONTENT
 
 
 def test_the_disk_has_to_have_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -68,7 +68,7 @@ Scripts and files
   ! [TEXT...] | .shell .system !system
 Loading and copying
   copy TABLE FROM|TO FILE ... ; verbatim
-  export FILE [resume] ; sends
+  export FILE ; sends
   restrict KEY ; changes text
   unrestrict KEY ; changes text
 Variables and conditions

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
-import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
@@ -33,32 +31,15 @@ class ResultFile(Struct):
     rows: int
     size: int
     zone: str
-    downloaded: Path | None = None
-    """Where the file has been downloaded to."""
 
     async def fetch(self, place: Path) -> None:
         """Download the file to `place`. Raises FileUnavailable."""
-        if self.downloaded is not None:
-            await asyncio.to_thread(_link_or_copy, self.downloaded, place)
-            return
+        accept = f"{PARQUET}, application/json;q=0.5"
         with DownloadFile(place) as file:
             try:
-                await self._download(file)
+                await download(self.transport(), self.path, accept, _Receiver(file, self.size * 2 + SLACK_BYTES))
             except (ShellError, OSError) as error:
                 raise FileUnavailable from error
-
-    async def keep(self, file: DownloadFile) -> None:
-        """Download the file, or the missing part of it, for fetch().
-
-        Raises FileUnavailable, OSError and what the transport raises.
-        """
-        await self._download(file)
-        self.downloaded = file.place
-
-    async def _download(self, file: DownloadFile) -> None:
-        """Download the file, or the rest of it. Raises FileUnavailable, OSError and what the transport raises."""
-        accept = f"{PARQUET}, application/json;q=0.5"
-        await download(self.transport(), self.path, accept, _Receiver(file, self.size * 2 + SLACK_BYTES))
 
 
 class _Receiver:
@@ -95,11 +76,3 @@ class _Receiver:
 
     async def refusal(self, response: httpx.Response) -> Exception:
         return FileUnavailable()
-
-
-def _link_or_copy(file: Path, place: Path) -> None:
-    try:
-        place.hardlink_to(file)
-    except OSError:
-        # Another file system.
-        shutil.copyfile(file, place)

@@ -11,7 +11,6 @@ from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.client.results.result_file import ResultFile
 from sqlshell.client.results.result_table import QUERY_MEMORY, ResultTable, open_table
 from sqlshell.result import Batch, FileUnavailable, LineSql, Rows, StoredColumn
-from sqlshell.runtime.download_file import DownloadFile
 
 AHEAD = 2
 """Batches of lines that are read before the reader requests them."""
@@ -87,16 +86,6 @@ class WholeReader:
             number += 1
         await self._partitions.skip_to(number)
         self._left_out = rows
-
-    async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
-        if not self._large:
-            return False
-        with opened() as file:
-            try:
-                await self._file.keep(file)
-            except FileUnavailable:
-                return False
-        return True
 
     async def table(self, *, typed: bool = False) -> ResultTable | None:
         try:

@@ -83,8 +83,8 @@ class Actions:
                     await self._perform_next(effect.then, name)
             case Execute():
                 await self._statements.execute(effect, name)
-            case Export(path, resume):
-                await self._statements.export(path, name, resume=resume)
+            case Export(path):
+                await self._statements.export(path, name)
             case UseResult():
                 await self._statements.use_result(effect, name)
                 await self._perform_next(effect.then, name)

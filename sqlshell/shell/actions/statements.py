@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from functools import partial
 
 from sqlshell.errors import ShellError, UsageError
-from sqlshell.humanize import not_run
+from sqlshell.humanize import format_count, not_run
 from sqlshell.origin import Own
 from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
+from sqlshell.runtime.descriptors import descriptor
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.effects import Execute, Repeat, Submit, UseResult
 from sqlshell.shell.running.failures import Failures
@@ -85,16 +86,31 @@ class StatementActions:
                     self._components.diagnostics.warn(f"\\{name}: {not_run((left, 'statement'))}")
                 raise
 
-    async def export(self, path: Own, name: str, *, resume: bool) -> None:
-        from sqlshell.shell.running.exporting import Exporter
-
-        buffer = self._components.buffer
+    async def export(self, path: Own, name: str) -> None:
+        """Write the result of a statement to a file."""
+        components, buffer = self._components, self._components.buffer
+        if path.startswith("|") or descriptor(path) is not None:
+            raise UsageError(f"\\export writes to a file, not to {path}", "use \\g for other outputs")
+        components.result_output.check(path)
         statement = buffer.send(name)
         if statement is None and buffer.last_was_local:
             raise UsageError(f"\\{name} requires a statement of the service; the last one was \\local")
-        await Exporter(self._components, self._submitter, self._foreground, path).run(
-            statement or buffer.last, resume=resume
-        )
+        rows: int | None = None
+
+        async def write(result: Result) -> Summary:
+            nonlocal rows
+            if result.endless is not None:
+                raise UsageError("an unbounded result cannot be exported", "use -o FILE with --max-rows or --for")
+            summary = await components.result_output.show(result, output=path)
+            rows = summary.rows
+            return summary
+
+        request = SubmitRequest(statement or buffer.last, write, verbatim=True, rows_for="export")
+        await self._submitter.submit(request)
+        if rows is not None:
+            components.diagnostics.report(f"{format_count(rows, 'row')} written to {path}", file=str(path))
+        elif components.session.connection.offline is None:
+            raise UsageError("\\export: the statement ran, but did not return a result set")
 
     async def use_result(self, effect: UseResult, name: str) -> None:
         statement = self._components.buffer.scanner.take()

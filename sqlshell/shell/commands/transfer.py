@@ -29,17 +29,14 @@ async def copy(shell: ShellView, args: Args) -> Copy:
     return Copy(read_copy(f"copy {args.own(0)}", command=True))
 
 
-@command("export", "FILE [resume]", sends=True)
+@command("export", "FILE", sends=True)
 async def export(shell: ShellView, args: Args) -> Export:
-    """Write the result of a statement to a file, and keep the received rows until the file is complete.
+    """Write the result of a statement to a file, which appears when it is complete.
 
-    After an interruption, \\export FILE resume after the same statement fetches only what is missing, as long
-    as the service has the result. sqlshell export does the same."""
-    if len(args) > 1 and args[1] != "resume":
-        raise UsageError(f"\\export: unexpected argument {args[1]!r}", "usage: \\export FILE [resume]")
+    sqlshell export does the same."""
     path = args.own(0)
     shell.result_output.check(path)
-    return Export(path, len(args) > 1)
+    return Export(path)
 
 
 @command("restrict", "KEY", changes="text")

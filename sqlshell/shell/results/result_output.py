@@ -36,7 +36,7 @@ from sqlshell.output.sinks.sink import (
 )
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.folding import folded
-from sqlshell.output.writer import Role, Screen, Summary, Writer, WriterOptions, has_lines, takes_whole
+from sqlshell.output.writer import Role, Screen, Summary, Writer, WriterOptions
 from sqlshell.output.writers.formats import EXTENSIONS, Format, check_compression, format_for_path, format_named
 from sqlshell.output.writers.styles import AUTO
 from sqlshell.result import Batch, Column, Result, Rows
@@ -203,13 +203,6 @@ class ResultOutput:
             raise OutputError(
                 f"the {chosen.name} format is binary and cannot be shown on a terminal", "write it to a file: -o FILE"
             )
-
-    def reads_files(self, output: str) -> bool:
-        """Whether rows for this file are read from the result's file, if the service has one. Raises as
-        format_by_extension()."""
-        format_ = self._format(expanded=False, by_extension=self.format_by_extension(output))
-        writer = self._writer(format_, self._writer_options(None), terminal=False)
-        return has_lines(writer) or takes_whole(writer)
 
     def format_by_extension(self, output: str) -> Format | None:
         """The format for the extension of a file; None for a `|command` and a file without an extension.
