@@ -112,7 +112,7 @@ def serve(
     settings = replace(settings, connections=fitting_connections(settings.connections, raise_descriptor_limit()))
     shared = open_shared_storage(peers) if peers is not None else None
     with contextlib.closing(shared or open_storage(data)) as storage, locked(data):
-        listener = _unix(address.uds) if address.uds else _tcp(address.host, address.port)
+        listener = _unix(address.uds) if address.uds else _tcp(address, settings.write_seconds)
         try:
             if shared is not None and peers is not None and engine is not None:
                 place = address.peer_url or f"http://{address.host}:{listener.getsockname()[1]}"
@@ -285,10 +285,15 @@ def _loop() -> Callable[..., int]:
     return run
 
 
-def _tcp(host: str, port: int) -> socket.socket:
+def _tcp(address: Address, write_seconds: float) -> socket.socket:
+    """Listen on a port. On Linux, the system disconnects clients that take nothing for this time."""
+    host, port = address.host, address.port
     try:
         family = socket.AF_INET6 if ":" in host else socket.AF_INET
-        return socket.create_server((host, port), family=family, backlog=512)
+        listener = socket.create_server((host, port), family=family, backlog=512)
+        if sys.platform == "linux":
+            listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, int(write_seconds * 1000))
+        return listener
     except (OSError, UnicodeError) as error:
         code = getattr(error, "errno", None) or -1
         if code < 0:

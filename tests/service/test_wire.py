@@ -532,32 +532,25 @@ class Counted:
     def note_token(self, token: str) -> str:
         return ""
 
-    def note_busy(self, *, busy: bool) -> None: ...
-
 
 def test_connections_make_room_by_whose_they_are() -> None:
     connections = Connections(Settings(connections=4, token_connections=3))
     ended: list[str] = []
 
-    def enter(name: str, token: str = "", *, busy: bool = False) -> bool:
+    def enter(name: str, token: str = "") -> bool:
         made = Counted(name, ended)
         entered = connections.enter(made)
         if entered and token:
-            connections.note_busy(made, busy=True)
             assert connections.note_token(made, token) == ""
-            connections.note_busy(made, busy=busy)
         return entered
 
-    assert all([enter("a", "t"), enter("b"), enter("c"), enter("d", "u", busy=True), enter("e")])
+    assert all([enter("a", "t"), enter("b"), enter("c"), enter("d", "u"), enter("e")])
     assert ended == ["b"]
     assert enter("f", "t")
-    assert enter("g", "t", busy=True)
+    assert enter("g", "t")
     assert ended == ["b", "c", "e"]
-    # None is without a token: the one that rests longest.
-    assert enter("h", "v", busy=True)
-    assert enter("i", "v", busy=True)
-    assert ended == ["b", "c", "e", "a", "f"]
-    assert not enter("j")
+    # None is without a token.
+    assert not enter("h", "v")
 
 
 def test_a_token_has_a_number_of_connections() -> None:

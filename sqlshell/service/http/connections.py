@@ -31,15 +31,12 @@ class Connection(Protocol):
 
     def note_token(self, token: str) -> str: ...
 
-    def note_busy(self, *, busy: bool) -> None: ...
-
 
 class Connections:
     """The connections of a service.
 
     A token may have a number of them. If there are more than file descriptors for them, the one that has been open for
-    the longest time without a valid token is closed for a new one, or else the one that has been idle for the longest
-    time. A new one is refused only if all are busy.
+    the longest time without a valid token is closed for a new one. If all have one, the new one is refused.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -48,12 +45,11 @@ class Connections:
         """All connections, with the last valid token of each, or ""."""
         self._counts: Counter[str] = Counter()
         self._strangers: dict[Connection, None] = {}
-        self._idle: dict[Connection, None] = {}
 
     def enter(self, connection: Connection) -> bool:
         """Count a connection, if there is room for it."""
         if len(self._tokens) >= self.settings.connections:
-            oldest = next(iter(self._strangers or self._idle), None)
+            oldest = next(iter(self._strangers), None)
             if oldest is None:
                 return False
             self.leave(oldest)
@@ -66,7 +62,6 @@ class Connections:
         """Count a connection no more. Has no effect if it is not counted."""
         token = self._tokens.pop(connection, "")
         self._strangers.pop(connection, None)
-        self._idle.pop(connection, None)
         if token:
             self._counts[token] -= 1
             if not self._counts[token]:
@@ -83,12 +78,6 @@ class Connections:
         self._tokens[connection] = token
         self._counts[token] += 1
         return ""
-
-    def note_busy(self, connection: Connection, *, busy: bool) -> None:
-        """Note whether a request is being handled."""
-        self._idle.pop(connection, None)
-        if not busy and self._tokens.get(connection):
-            self._idle[connection] = None
 
     def abort(self) -> None:
         """Close all connections at once."""
@@ -140,11 +129,7 @@ class NoteResponses:
             if message["type"] == "http.response.body" and not message.get("more_body", False):
                 connection.end_response()
 
-        connection.note_busy(busy=True)
-        try:
-            await self._app(scope, receive, sending)
-        finally:
-            connection.note_busy(busy=False)
+        await self._app(scope, receive, sending)
 
 
 def connection_of(scope: Scope) -> Connection | None:

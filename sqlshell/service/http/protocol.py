@@ -15,7 +15,6 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from sqlshell.service.http.connections import KEY, Connections
-from sqlshell.service.http.transport import LimitedTransport
 from sqlshell.service.settings import Settings, limit_note
 
 STEP = 4 << 10
@@ -30,9 +29,9 @@ HEADERS = 100
 FRAMING = 64 << 10
 """A chunked body may have this many bytes of framing, in addition to the size of its content."""
 
-DRAIN_BODY = 64 << 20
-DRAIN_HEAD = 8 << 20
-"""How much is still read after an early response, so that the client can read it: in a body, or otherwise."""
+DRAIN = 64 << 20
+DRAIN_SECONDS = 15.0
+"""How much is still read after an early response, and for how long, so that the client can read it."""
 
 BURST, RATE = 32 << 10, 1 << 10
 """Bytes that the client of a websocket may send at once, and bytes per second over a longer time."""
@@ -113,8 +112,7 @@ class RequestLimits:
     def on_url(self, url: bytes) -> None:
         self._url += url
         if len(self._url) > self._settings.url_size:
-            limit = f"{self._settings.url_size} bytes"
-            self._refuse(Refused(414, f"the URL is longer than {limit}"))
+            self._refuse(Refused(414, f"the URL is longer than {self._settings.url_size} bytes"))
 
     def on_header(self, name: bytes, value: bytes) -> None:
         if self.place == BODY:
@@ -153,8 +151,7 @@ class RequestLimits:
         self.place, self._received = BETWEEN, 0
 
     def _too_long(self) -> Refused:
-        limit = f"{self._settings.header_size} bytes"
-        return Refused(431, f"the request's headers are longer than {limit}")
+        return Refused(431, f"the request's headers are longer than {self._settings.header_size} bytes")
 
     def _refuse(self, refused: Refused) -> None:
         """Stop the parser from one of its callbacks."""
@@ -167,6 +164,9 @@ class LimitedProtocol(asyncio.Protocol):
 
     A request is passed on when the one before has been answered. A refused request gets its response, and then the
     connection is closed; if the response to it, or to an earlier request, has begun, the connection is cut off.
+
+    A client that is still sending is closed in two steps, so that it can read the response: first the write side, then,
+    after what it sends has been discarded for a while, the connection.
     """
 
     def __init__(
@@ -183,37 +183,37 @@ class LimitedProtocol(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._inner: asyncio.Protocol = HttpToolsProtocol(config, server_state, {**app_state, KEY: self}, _loop)
         self._limits = RequestLimits(self._settings)
-        self._transport: LimitedTransport
+        self._transport: asyncio.Transport
         self._unread = bytearray()
         self._planned = False
         self._inner_pauses = False
         self._deaf = False
         """Whether what is received is discarded."""
+        self._lingers = False
+        """Whether only the write side is closed."""
+        self._discarded = 0
         self._inner_ended = False
         self._clock: asyncio.TimerHandle | None = None
-        self._clock_of = (0, BETWEEN)
         self._answered = 0
         self._responding = False
         self._upgraded = False
-        self._written = 0
         self._flood, self._flood_at = 0.0, 0.0
         self.gone = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        self._transport = LimitedTransport(transport, self, self._settings.write_seconds)
-        self._inner.connection_made(self._transport)
-        if not self._connections.enter(self):
-            limit = f"{self._settings.connections} {limit_note('connections')}"
-            self._transport.write(_raw(Refused(503, f"too many connections: {limit}")))
-            self._transport.close()
-            self._deaf = True
+        self._transport = transport
+        self._inner.connection_made(_InnerTransport(self, transport))
+        if self._connections.enter(self):
+            self._start_clock(self._settings.header_seconds)
             return
-        self._clock = self._loop.call_later(self._settings.header_seconds, self._late)
+        limit = f"{self._settings.connections} {limit_note('connections')}"
+        transport.write(_raw(Refused(503, f"too many connections: {limit}")))
+        self._deaf = True
+        self.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.gone = True
         self._stop_clock()
-        self._transport.lost()
         self._connections.leave(self)
         self._end_inner(exc)
 
@@ -227,8 +227,10 @@ class LimitedProtocol(asyncio.Protocol):
         self._inner.resume_writing()
 
     def data_received(self, data: bytes) -> None:
-        if self._transport.lingering:
-            self._transport.discarded(len(data))
+        if self._lingers:
+            self._discarded += len(data)
+            if self._discarded > DRAIN:
+                self._transport.close()
         elif self._upgraded:
             self._websocket_received(data)
         elif not self._deaf:
@@ -245,8 +247,35 @@ class LimitedProtocol(asyncio.Protocol):
         """Pass what is received to this protocol, which speaks websocket."""
         self._inner = protocol
         self._upgraded = True
-        self._written = self._transport.written
         self._flood_at = self._loop.time()
+
+    def write(self, data: bytes) -> None:
+        """Send what uvicorn's protocol writes."""
+        if self._upgraded:
+            # The response to the handshake, or what follows it.
+            self._stop_clock()
+        self._transport.write(data)
+
+    def close(self) -> None:
+        """Close the connection. What the client is still sending is read for a while."""
+        if self.is_closing():
+            return
+        if not (self._deaf or self._unread or self._limits.place != BETWEEN) or not self._transport.can_write_eof():
+            self._transport.close()
+            return
+        try:
+            self._transport.write_eof()
+        except OSError:
+            # The peer has reset the connection.
+            self._transport.close()
+            return
+        self._lingers = True
+        self._transport.resume_reading()
+        self._stop_clock()
+        self._clock = self._loop.call_later(DRAIN_SECONDS, self._transport.close)
+
+    def is_closing(self) -> bool:
+        return self._lingers or self._transport.is_closing()
 
     def begin_response(self) -> None:
         """Note that a response has begun."""
@@ -262,19 +291,9 @@ class LimitedProtocol(asyncio.Protocol):
         """Note that a request has a valid token; returns "", or the message of a refusal."""
         return self._connections.note_token(self, token)
 
-    def note_busy(self, *, busy: bool) -> None:
-        """Note whether a request is being handled."""
-        self._connections.note_busy(self, busy=busy)
-
     def abort(self) -> None:
         """Close the connection at once."""
         self._transport.abort()
-
-    def to_discard(self) -> int:
-        """How many bytes to read and discard before the connection is closed."""
-        if self._limits.place == BODY:
-            return DRAIN_BODY
-        return DRAIN_HEAD if self._deaf or self._unread or self._limits.place == HEAD else 0
 
     def _plan(self) -> None:
         self._set_reading()
@@ -287,14 +306,20 @@ class LimitedProtocol(asyncio.Protocol):
         return self._inner_pauses or (self._limits.place != BODY and self._limits.ended > self._answered)
 
     def _set_reading(self) -> None:
-        self._transport.set_reading(reads=not self._unread and not self._inner_pauses)
+        if self.is_closing():
+            return
+        if self._unread or self._inner_pauses:
+            self._transport.pause_reading()
+        else:
+            self._transport.resume_reading()
 
     def _step(self) -> None:
         """Pass on one step of what was received."""
         self._planned = False
-        if self._deaf or self._waits() or self._transport.is_closing():
+        if self._deaf or self._waits() or self.is_closing():
             self._set_reading()
             return
+        ended = self._limits.ended
         step = self._limits.take(self._unread)
         try:
             self._limits.parse(step)
@@ -302,8 +327,8 @@ class LimitedProtocol(asyncio.Protocol):
             self._refuse(refused)
             return
         except httptools.HttpParserUpgrade:
-            self._inner.data_received(step)
             self._stop_clock()
+            self._inner.data_received(step)
             if self._upgraded:
                 # There is no response to a handshake that the package websockets does not understand.
                 self._start_clock(self._settings.header_seconds)
@@ -311,7 +336,13 @@ class LimitedProtocol(asyncio.Protocol):
             self._unread.clear()
             return
         self._inner.data_received(step)
-        self._set_clock()
+        if self._limits.place == BODY:
+            self._start_clock(self._settings.body_seconds)
+        elif self._limits.place == BETWEEN and self._limits.ended > ended:
+            self._stop_clock()
+        elif self._clock is None:
+            # A head, or blank lines before one.
+            self._start_clock(self._settings.header_seconds)
         self._plan()
 
     def _websocket_received(self, data: bytes) -> None:
@@ -322,15 +353,14 @@ class LimitedProtocol(asyncio.Protocol):
             # Its frames may be as small as six bytes.
             self._transport.write(TOO_MUCH)
             self._deaf = True
-            self._transport.close()
+            self.close()
             self._end_inner(None)
-        elif self._transport.written > self._written:
+        elif self._clock is None:
             # A client sends nothing before it has the response to its handshake.
             self._inner.data_received(data)
 
     def _refuse(self, refused: Refused) -> None:
         self._deaf = True
-        self._stop_clock()
         self._unread.clear()
         if self._responding or self._answered < self._limits.begun - 1:
             self._transport.abort()
@@ -338,27 +368,13 @@ class LimitedProtocol(asyncio.Protocol):
         if self._limits.place != BODY or self._answered < self._limits.begun:
             self._transport.write(_raw(refused))
         # The application is told that its client has left, and what it still says is not sent.
-        self._transport.close()
+        self.close()
         self._end_inner(None)
 
     def _end_inner(self, exc: Exception | None) -> None:
         if not self._inner_ended:
             self._inner_ended = True
             self._inner.connection_lost(exc)
-
-    def _set_clock(self) -> None:
-        """Set the time limit of the request that is being received: for its head, or for the next step of its body."""
-        place = (self._limits.begun, self._limits.place)
-        if place[1] == BODY:
-            self._start_clock(self._settings.body_seconds)
-        elif place[1] == BETWEEN and self._clock_of != place:
-            self._stop_clock()
-        elif place[1] == BETWEEN and self._clock is None:
-            # Blank lines before a request, of which uvicorn has ended its own time limit.
-            self._start_clock(self._settings.header_seconds)
-        elif self._clock_of != place:
-            self._start_clock(self._settings.header_seconds)
-        self._clock_of = place
 
     def _start_clock(self, seconds: float) -> None:
         self._stop_clock()
@@ -370,17 +386,48 @@ class LimitedProtocol(asyncio.Protocol):
             self._clock = None
 
     def _late(self) -> None:
-        if self._transport.is_closing():
-            return
+        self._clock = None
         if self._upgraded:
-            if self._transport.written == self._written:
-                self._transport.abort()
-            return
-        if self._unread or self._inner_pauses:
+            self._transport.abort()
+        elif self._unread or self._inner_pauses:
             # The service itself does not read.
             self._start_clock(self._settings.body_seconds)
-            return
-        self._refuse(Refused(408, "timed out while receiving the request"))
+        elif not self.is_closing():
+            self._refuse(Refused(408, "timed out while receiving the request"))
+
+
+class _InnerTransport(asyncio.Transport):
+    """What uvicorn's protocol takes for its transport."""
+
+    def __init__(self, protocol: LimitedProtocol, transport: asyncio.Transport) -> None:
+        super().__init__()
+        self._protocol = protocol
+        self._transport = transport
+
+    def write(self, data: Any) -> None:
+        self._protocol.write(data)
+
+    def close(self) -> None:
+        self._protocol.close()
+
+    def abort(self) -> None:
+        self._transport.abort()
+
+    def is_closing(self) -> bool:
+        return self._protocol.is_closing()
+
+    def pause_reading(self) -> None:
+        self._protocol.pause_inner(pauses=True)
+
+    def resume_reading(self) -> None:
+        self._protocol.pause_inner(pauses=False)
+
+    def set_protocol(self, protocol: asyncio.BaseProtocol) -> None:
+        assert isinstance(protocol, asyncio.Protocol)
+        self._protocol.upgrade(protocol)
+
+    def get_extra_info(self, name: str, default: Any = None) -> Any:
+        return self._transport.get_extra_info(name, default)
 
 
 def _raw(refused: Refused) -> bytes:
