@@ -130,8 +130,8 @@ SERVE: tuple[OptionSpec, ...] = (
         "--memory",
         "SIZE",
         None,
-        "memory of each organization's engine, such as 2GB  [default: 20% of the machine's memory, but at most half of "
-        "what other organizations have left of 80%]",
+        "memory of each organization's engine, such as 2GB  [default: 20% of the machine's memory; with more than four "
+        "organizations, 80% divided by their number]",
     ),
     *map(_number, NUMBERS),
     (

@@ -28,7 +28,6 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.http import partitions
 from sqlshell.service.http.budget import Budget
 from sqlshell.service.organizations import streams
-from sqlshell.service.organizations.workers import Workers
 from sqlshell.service.results import results
 from sqlshell.service.results.results import Discard, Layout, Spool
 from tests.conftest import Served
@@ -350,14 +349,13 @@ def test_a_stretch_is_rendered_once_and_again_after_a_failure(monkeypatch: pytes
         layout.add(5, end)
     read: list[int] = []
 
-    class Readers:
-        async def reader(self, work: Any, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-            read.append(start // 5)
-            if read == [4]:
-                raise OSError
-            return [b"%d" % (start + number) for number in range(len(counts))]
+    async def work_in_thread(work: Any, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        read.append(start // 5)
+        if read == [4]:
+            raise OSError
+        return [b"%d" % (start + number) for number in range(len(counts))]
 
-    organization = SimpleNamespace(workers=Readers(), engine=SimpleNamespace(read=None))
+    organization = SimpleNamespace(run=work_in_thread, engine=SimpleNamespace(read=None))
     organizations: Any = SimpleNamespace(get=lambda name: organization, opened=lambda: [])
     spool = SimpleNamespace(layout=layout, path=Path("result"), local_path=lambda: Path("result"))
     record: Any = SimpleNamespace(statement_id="a", organization="", spool=spool, outcome=None)
@@ -421,7 +419,7 @@ def test_a_stream_is_read_by_the_width_of_its_rows(engine: DuckdbEngine, monkeyp
     connection.close()
 
     async def read() -> list[list[str]]:
-        open_ = streams.Streams(engine, {relation}, Workers(1))
+        open_ = streams.Streams(engine, {relation}, asyncio.to_thread)
         query = open_.begin("q", feed, 0)
         position, found = 0, []
         while position < 6000:

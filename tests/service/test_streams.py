@@ -18,7 +18,6 @@ from websockets.sync.client import ClientConnection, connect
 from sqlshell.service.engines.engine import Relation, StreamQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.streams import Streams
-from sqlshell.service.organizations.workers import Workers
 from tests.conftest import Served, serve, stop
 from tests.service.client import Answer, Client
 
@@ -411,8 +410,7 @@ def test_rows_are_not_evaluated_for_a_query_that_has_ended() -> None:
             left.set()
 
     async def work() -> None:
-        workers = Workers(1)
-        streams = Streams(cast(Any, Slow()), set(), workers)
+        streams = Streams(cast(Any, Slow()), set(), asyncio.to_thread)
         feed = StreamQuery(("d", "s", "t"), [], "select")
         query = streams.begin("q", feed, 0)
         reading = asyncio.ensure_future(streams.next(query, 0))
@@ -420,6 +418,5 @@ def test_rows_are_not_evaluated_for_a_query_that_has_ended() -> None:
         await streams.end("q", "57014", "terminated")
         assert left.is_set()
         assert await reading is None
-        workers.close()
 
     asyncio.run(work())

@@ -144,7 +144,7 @@ class Partitions:
             if spool.path is None:
                 await asyncio.to_thread(rows.write_bytes, spool.body)
             convert = organization.engine.convert
-            await organization.workers.reader(convert, rows, spool.layout.ends, outcome.columns or [], numbers, target)
+            await organization.run(convert, rows, spool.layout.ends, outcome.columns or [], numbers, target)
             return await asyncio.to_thread(open_engine_file, target)
         finally:
             target.unlink(missing_ok=True)
@@ -221,9 +221,7 @@ class Partitions:
         path = await asyncio.to_thread(record.spool.local_path)
         counts = record.spool.layout.counts
         start = sum(counts[:first])
-        partitions: list[bytes] = await organization.workers.reader(
-            organization.engine.read, path, start, counts[first:last]
-        )
+        partitions: list[bytes] = await organization.run(organization.engine.read, path, start, counts[first:last])
         self._sizes[record.statement_id, first] = sum(map(len, partitions))
         while sum(self._sizes.values()) > KEPT_BYTES and len(self._sizes) > 1:
             oldest = next((key for key in self._stretches if key in self._sizes), None)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import json
+import os
 import shutil
 import threading
 import uuid
 from collections.abc import Callable, Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,10 +22,8 @@ from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULT
 from sqlshell.service.engines.engine import CatalogQuery, Engine, Limits, Relation
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.copies import Copies
-from sqlshell.service.organizations.memory_quota import MemoryQuota
 from sqlshell.service.organizations.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.organizations.streams import Streams
-from sqlshell.service.organizations.workers import Workers
 from sqlshell.service.secrets.vault import FILE, Vault
 from sqlshell.service.settings import Settings
 
@@ -31,6 +32,16 @@ if TYPE_CHECKING:
 
 DATABASE = "local"
 """The initial database of every organization."""
+
+OTHERS = 14
+"""The number of threads of an organization besides those for statements of its engine."""
+
+QUEUE = 1 << 30
+
+MIN_MEMORY = 256 << 20
+"""The minimum memory of an organization in bytes."""
+
+_CGROUP = Path("/sys/fs/cgroup/memory.max")
 
 NOT_GRANTED = "its directory is not allowed (sqlshell serve --store-root)"
 
@@ -62,7 +73,9 @@ class Organization:
         """How its engine is isolated from the rest of the machine; "" if it is not."""
         self._shared = shared
         self.vault = vault
-        self.workers = Workers(running)
+        self.places = Pool("", Size(running, QUEUE))
+        """Admits statements of the engine in turn by token."""
+        self._threads = ThreadPoolExecutor(running + OTHERS, thread_name_prefix="organization")
         self.engine = engine
         self.catalog = catalog
         self.store_names: set[str] = {item.name for item in catalog.objects(organization_id, "store")}
@@ -72,7 +85,7 @@ class Organization:
         """Held while a database or store is created or dropped."""
         self._folder = folder
         self._pools: dict[str, Pool] = {}
-        self.streams = Streams(engine, self._known_streams(), self.workers)
+        self.streams = Streams(engine, self._known_streams(), self.run)
         self.read_table_ids()
 
     @property
@@ -152,8 +165,13 @@ class Organization:
         rows = self.engine.catalog(CatalogQuery("relation", *relation))
         return rows[0][0] if rows else ""
 
+    async def run(self, work: Callable[..., Any], *given: Any) -> Any:
+        """Do work in a thread of the organization, which is not shared with others; a statement of the engine holds a
+        slot of `places` meanwhile."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, work, *given)
+
     def close(self) -> None:
-        self.workers.close()
+        self._threads.shutdown(wait=False, cancel_futures=True)
         self.engine.close()
 
     def _known_streams(self) -> set[Relation]:
@@ -195,7 +213,6 @@ class Organizations:
         self.vault = Vault(self._data / FILE if self._data is not None else None, catalog.holds_sealed)
         self._results: dict[str, Path] = {}
         """The folders of results that exist."""
-        self._memory_quota = MemoryQuota()
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
 
@@ -269,7 +286,6 @@ class Organizations:
         with opening:
             # Tokens are dropped first, so that nothing starts in a closed organization.
             self.catalog.drop_organization(organization_id)
-            self._memory_quota.forget(organization_id)
             opened = self._open.pop(organization_id, None)
             if opened is not None:
                 opened.close()
@@ -365,12 +381,12 @@ class Organizations:
         assert base is not None
         return base
 
-    def _limits(self, organization_id: str) -> Limits:
+    def _limits(self) -> Limits:
         """The resource limits of an organization's engine."""
         settings = self._settings
         return Limits(
             threads=settings.threads,
-            memory=settings.memory or f"{self._memory_quota.of(organization_id) >> 20}MiB",
+            memory=settings.memory or f"{memory_share(len(self.catalog.organizations())) >> 20}MiB",
             spill=settings.spill_size,
             results=settings.quota,
             seconds=settings.seconds,
@@ -410,7 +426,7 @@ class Organizations:
             databases, broken = self._databases(organization_id, folder_of_databases)
             if not databases and not broken and made_first:
                 databases[DATABASE] = folder_of_databases / made_first
-            return EngineConfig(base, databases, self._limits(organization_id), self._system)
+            return EngineConfig(base, databases, self._limits(), self._system)
 
         def broken_now() -> dict[tuple[str, str], str]:
             _, broken = self._databases(organization_id, folder_of_databases)
@@ -471,6 +487,19 @@ class Organizations:
                 files.pop(item.name, None)
                 broken[item.kind, item.name] = reason
         return files, broken
+
+
+def memory_share(organizations: int) -> int:
+    """The bytes of memory for each organization's engine: its part of 80 % of the machine's, but 20 % at most."""
+    return max(MIN_MEMORY, machine_memory() * 4 // 5 // max(4, organizations))
+
+
+def machine_memory() -> int:
+    """The memory of this machine, or of its container, in bytes."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    with contextlib.suppress(OSError, ValueError):
+        memory = min(memory, int(_CGROUP.read_text()))
+    return memory
 
 
 def _remove(folder: Path) -> None:

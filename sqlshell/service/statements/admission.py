@@ -157,7 +157,7 @@ class Admission:
                     organization = await self._organizations.catalog.run_async(self._organizations.default)
                 wanted = self._organizations.find_open(organization)
                 if wanted is not None:
-                    session = await wanted.workers.run_other(self._sessions.connect, caller)
+                    session = await wanted.run(self._sessions.connect, caller)
                 else:
                     loop = asyncio.get_running_loop()
                     session = await loop.run_in_executor(self._openers, self._sessions.connect, caller)

@@ -139,7 +139,7 @@ class Executor:
         with self.counted(record) as sink:
             outcome = await connection.execute(record.sql, options, sink, begun, record.spool.finish)
         if CHANGES.match(record.sql[:4000]):
-            await session.organization.workers.run_other(self._after_change, session, record, before)
+            await session.organization.run(self._after_change, session, record, before)
         return artifacts.with_created_row(session, record, outcome, record.sql)
 
     @contextlib.contextmanager

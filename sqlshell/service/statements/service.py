@@ -389,18 +389,18 @@ class StatementService:
         if isinstance(asked, Restart):
             await self._restart(session, record, asked)
             return
-        workers, awaited = session.organization.workers, session.organization.engine.traits.awaited
+        organization, awaited = session.organization, session.organization.engine.traits.awaited
         records = [record] if asked is not None or awaited else await self._together(session, batch)
         async with contextlib.AsyncExitStack() as stack:
-            thread, limit = workers.run_other, self._limit(None)
+            limit = self._limit(None)
             if asked is None or asked.needs().work is Work.ENGINE:
-                pool = await session.organization.pool(session.compute_pool)
-                record.pools = pool, workers.places
+                pool = await organization.pool(session.compute_pool)
+                record.pools = pool, organization.places
                 for each in record.pools:
                     await stack.enter_async_context(each.admit(record.owner, record.statement_id))
                 if self._membership is not None:
                     await stack.enter_async_context(self._membership.slot(session, pool, record))
-                thread, limit = workers.statement, self._limit(pool)
+                limit = self._limit(pool)
             if not record.unfinished:
                 return
             if not record.start(session.connection, *limit):
@@ -412,7 +412,7 @@ class StatementService:
             else:
                 run = partial(self._executor.run, session, asked, files=files, parameters=request.parameters)
                 try:
-                    await thread(self._work, asyncio.get_running_loop(), session, batch, records, run, limit)
+                    await organization.run(self._work, asyncio.get_running_loop(), session, batch, records, run, limit)
                 except Exception:
                     # Some of them may have ended.
                     self._take(batch, session)
@@ -548,16 +548,16 @@ class StatementService:
     async def _adopt(self, session: Session, request: StatementRequest) -> None:
         session.context_failures = {}
         if session.differs_from(request):
-            await session.organization.workers.run_other(session.adopt, request, self.organizations)
+            await session.organization.run(session.adopt, request, self.organizations)
         if session.lost_transaction and not session.connection.transaction:
             # Until the client ends it, none of its statements may be committed alone.
-            await session.organization.workers.run_other(session.connection.lose_transaction)
+            await session.organization.run(session.connection.lose_transaction)
 
     @staticmethod
     async def _settle(session: Session, first: Statement) -> None:
         """Keep the context of a request whose first statement did not fail because of it."""
         if session.before is not None:
-            await session.organization.workers.run_other(session.settle, first.sql_state)
+            await session.organization.run(session.settle, first.sql_state)
 
     async def _on_server(
         self, session: Session, request: StatementRequest, record: Statement, files: Sequence[Attachment]
@@ -647,7 +647,7 @@ async def _finish_result(
     if record.spool.small and record.spool.size <= IN_RECORD:
         record.spool.finish(filed)
     else:
-        await organization.workers.run_other(record.spool.finish, filed)
+        await organization.run(record.spool.finish, filed)
 
 
 def _is_over(session: Session, batch: Batch) -> bool:
