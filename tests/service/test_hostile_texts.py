@@ -11,15 +11,15 @@ import pytest
 
 from sqlshell.service.dialect import lexer, relations
 from sqlshell.service.dialect.lexer import Tokens
-from sqlshell.service.engines.duckdb import statement_traits
-from sqlshell.service.engines.duckdb.configuration import Setting
 from sqlshell.service.engines.duckdb.results.copying import copied_out
+from sqlshell.service.engines.duckdb.statement import check_setting
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.grammar import read
 from sqlshell.service.objects.query import Application
 from sqlshell.service.objects.stream import without_key
 from sqlshell.service.statements.reading_thread import ReadingThread
 from sqlshell.service.statements.redaction import redacted_statements
+from sqlshell.sql.script.blanks import first_word
 from sqlshell.sql.script.splitting import split
 
 N = 60_000
@@ -64,9 +64,9 @@ def test_a_text_is_read_in_linear_time(text: str) -> None:
     without_key(text)
     for verbs in (lexer.WRITES, lexer.READS):
         lexer.targets(text, verbs)
-    statement_traits.first_word(text)
+    first_word(text)
     assert copied_out(text, paths=True) is None
-    Setting(text)
+    assert not check_setting(text, lambda: "")
     assert split(text) is not None
 
 

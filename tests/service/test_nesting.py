@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.service.engines.duckdb.statement_traits import MOST_NESTED, check_nesting
+from sqlshell.service.engines.duckdb.statement import MOST_NESTED, check_nesting
 from sqlshell.service.failure import Failure
 from tests.conftest import Served
 from tests.service.client import Client

@@ -1,7 +1,10 @@
-"""Whitespace outside ASCII: characters that some engines treat as whitespace and others as letters."""
+"""Whitespace outside ASCII, which some engines treat as whitespace and others as letters, and the first word behind
+whitespace and comments.
+"""
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from typing import Final
 
@@ -11,6 +14,19 @@ FOREIGN: Final = "\xa0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
 
 _FOREIGN: Final = frozenset("\xa0\u202f\u205f\u2060\u3000\ufeff") | {chr(code) for code in range(0x2000, 0x200C)}
 BLANKS: Final = frozenset(ASCII) | _FOREIGN
+
+_SKIPPED: Final = re.compile(r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/)*+")
+_WORD: Final = re.compile(r"\w+|\(")
+
+
+def first_word(sql: str) -> str:
+    """The first word of a statement for an engine in lower case, "(" for a parenthesis, "" for neither.
+
+    For messages and the way to run it, never for what it may do.
+    """
+    skipped = _SKIPPED.match(sql)
+    match = _WORD.match(sql, skipped.end() if skipped else 0)
+    return match[0].lower() if match else ""
 
 
 def ambiguous_characters(text: str) -> frozenset[str]:

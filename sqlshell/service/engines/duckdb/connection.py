@@ -6,42 +6,42 @@ import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import duckdb
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb import messages
-from sqlshell.service.engines.duckdb.attached_rows import AttachedRows
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
-from sqlshell.service.engines.duckdb.configuration import Setting, check_setting, is_zone, keep_unlocked
 from sqlshell.service.engines.duckdb.contents import columns
 from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.loading import load_rows
 from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.results.render import type_name
 from sqlshell.service.engines.duckdb.results.result_files import Reader
-from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, check_columns, gives_rows, kind_of
-from sqlshell.service.engines.duckdb.rights.check import AllowedStatement, Policy, check, denied, spoken
-from sqlshell.service.engines.duckdb.statement_traits import (
-    brief,
+from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, check_columns, gives_rows
+from sqlshell.service.engines.duckdb.rights.check import ParsedStatement, Policy, check, denied, parsed, spoken
+from sqlshell.service.engines.duckdb.statement import (
     check_nesting,
     check_replay,
-    first_word,
+    check_setting,
+    is_zone,
     returns_rows,
     writes_inside,
 )
 from sqlshell.service.engines.duckdb.streams import StreamUse, make_stream_query
-from sqlshell.service.engines.duckdb.translation.binding import Binder, explained
+from sqlshell.service.engines.duckdb.translation.binding import Binder
 from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
 from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rows, RunOptions, Sink, StreamQuery
 from sqlshell.service.failure import Failure, check_unicode
 from sqlshell.service.rights import Rights
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 from sqlshell.sql.keywords import CREATE_FILLERS
+from sqlshell.sql.script.blanks import first_word
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types that do not change the current database and schema."""
@@ -54,17 +54,19 @@ COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
 OBJECT_VERBS = {"create", "drop", "alter"}
 """First words that are reported together with the kind of object."""
 
-ENDS = {"commit", "end", "rollback", "abort"}
-"""First words of statements that end a transaction."""
-
 NEVER_FIRST = "]"
 """A text with which no statement begins or continues, except inside brackets."""
 
 LARGE = 64 << 10
 """Characters of a statement that takes much memory after DuckDB has parsed it."""
 
-QUICK = 3
-"""Consecutive short statements whose progress is not reported."""
+
+class _Running(Struct):
+    """The running statement as DuckDB is given it, and where it comes from: for its errors."""
+
+    sql: str = ""
+    translation: Translation | None = None
+    kind: str = "INSERT"
 
 
 class DuckdbConnection:
@@ -88,9 +90,8 @@ class DuckdbConnection:
         self._strict = self._policy.strict
         self._cancellation = Cancellation(connection)
         self._binder = Binder(connection, self._cancellation)
-        self._watched = False
-        self._brief: int | None = None
         self._asked = self._first = self.timezone = ""
+        """The latest time zone that was requested, the first one, and that of the session."""
         self.transaction = ""
         self.leaves_state = False
         """Whether a statement may have created temporary state of this session."""
@@ -98,104 +99,37 @@ class DuckdbConnection:
         """Whether the running statement ends a transaction."""
         self._read_only = False
         """Whether a READ ONLY transaction is open: a reader's BEGIN, or one around a single statement."""
-        self._placed = True
-        """Whether database and schema are known to be those of the DuckDB connection."""
+        self._cancellation.execute("SET enable_progress_bar_print = false; SET enable_progress_bar = true")
         self.database, self.schema, _ = self._place()
 
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
-        growing = CountingSink(sink, self._room)
+        counting = CountingSink(sink, self._room)
         try:
-            with self._statement():
-                outcome = self._ran(sql, options, growing)
-                if self._results is None or outcome.written is None or growing.path is None:
+            with self._statement(options) as running:
+                self._translate(sql, options, running)
+                copied = copied_out(running.sql, paths=not self._strict)
+                if copied is not None:
+                    running.sql = copied.sql
+                outcome = self._run(running, options, counting)
+                if copied is not None and copied.options and outcome.sql_state == sqlstate.DONE:
+                    outcome = replace(outcome, message=OPTIONS_UNUSED, sql_state=sqlstate.WARNING)
+                if self._results is None or outcome.written is None or counting.path is None:
                     return outcome
                 # Otherwise who called finds the partitions.
-                filed = self._results.partitions(growing.path, outcome.written, options)
+                filed = self._results.partitions(counting.path, outcome.written, options)
                 return replace(outcome, filed=filed, written=None)
         finally:
-            growing.close()
+            counting.close()
             if len(sql) > LARGE:
                 # DuckDB keeps the last statement of a connection, in the transaction or out of it, until the next one.
                 with contextlib.suppress(duckdb.Error, RuntimeError):
                     self._connection.execute("")
 
-    def _ran(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
-        self._ends = False
-        check_unicode(sql)
-        translation = self._translation(sql, options)
-        if translation is None:
-            return self._copied_or_run(sql, options, sink)
-        with explained(translation):
-            return self._copied_or_run(translation.statement.sql, options, sink)
-
-    @contextlib.contextmanager
-    def _statement(self) -> Iterator[None]:
-        """Mark a user's statement, which can be interrupted. Translates DuckDB's errors to Failure and updates the
-        state of the transaction.
-        """
-        with self._cancellation.statement():
-            try:
-                yield
-            except (duckdb.Error, RuntimeError) as error:
-                self._after_failure(error)
-                raise failure(error) from error
-            except Failure as error:
-                self._after_failure(error.__cause__)
-                raise
-
-    def _copied_or_run(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
-        copied = copied_out(sql, paths=not self._strict)
-        if copied is None:
-            return self._run(sql, options, sink)
-        outcome = self._run(copied.sql, options, sink)
-        if copied.options and outcome.sql_state == sqlstate.DONE:
-            return replace(outcome, message=OPTIONS_UNUSED, sql_state=sqlstate.WARNING)
-        return outcome
-
-    def _translation(self, sql: str, options: RunOptions) -> Translation | None:
-        """The statement translated into DuckDB's SQL, None if it needs no translation. The only
-        place that translates. Raises Failure, also if it is nested too deeply for DuckDB's parser.
-        """
-        check_nesting(sql)
-
-        def mismatch(text: str) -> int | None:
-            try:
-                self._checked(text, options)
-            except (duckdb.Error, Failure):
-                # The statement fails, or is refused, when it runs.
-                return None
-            return self._binder.mismatch(text, in_transaction=self._open)
-
-        return translated(sql, self._binder.has_function, mismatch)
-
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
-        # The path is not a pattern, and the names of its folders are not values.
-        source = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
-        listed = f" ({', '.join(map(always_quoted, columns))})" if columns else ""
-        into = f"INSERT INTO {'.'.join(map(always_quoted, names))}{listed}"
-        with self._statement(), self._refusing("INSERT", options), self._reading(options.rights is Rights.READ):
-            self._ends = False
-            try:
-                if options.rights is Rights.READ:
-                    # Nothing of the file is read for a reader who may not change the relation.
-                    self._connection.execute(f"DELETE FROM {'.'.join(map(always_quoted, names))} WHERE false")
-                sources = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE FROM {source}").fetchall()]
-                self._prepare(into, options)
-                table = f"SELECT {listed.strip(' ()') or '*'} FROM {'.'.join(map(always_quoted, names))}"
-                targets = [(row[0], row[1]) for row in self._connection.execute(f"DESCRIBE {table}").fetchall()]
-                rows = AttachedRows(source, sources, targets)
-                try:
-                    counts = self._connection.execute(f"{into} {rows.select}").fetchall()
-                except duckdb.ConversionException as error:
-                    if self._open or not (place := rows.first_invalid_value(self._connection)):
-                        raise
-                    raise failure(error).with_message(place) from error
-            except (duckdb.Error, Failure) as error:
-                failed = error if isinstance(error, Failure) else failure(error)
-                # The lines that the message quotes are not from the user's statement, and name the file.
-                message = failed.message.partition("\n\nLINE ")[0].replace(str(path), "the attachment")
-                raise failed.with_message(message) from error
-        return Outcome(message=f"COPY {counts[0][0]}")
+        reads = options.rights is Rights.READ
+        with self._statement(options), self._reading(reads):
+            self._ask_zone(options.timezone)
+            return load_rows(self._connection, names, columns, path, changes=not reads, in_transaction=self._open)
 
     def use(self, database: str, schema: str) -> None:
         wanted = database or self.database
@@ -217,39 +151,34 @@ class DuckdbConnection:
         self.database, self.schema, _ = self._place()
 
     def stream_query(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
-        with self._statement():
-            translation = self._translation(sql, options)
-            if translation is None:
-                query = self._stream_query(sql, streams, options)
-            else:
-                with explained(translation):
-                    query = self._stream_query(translation.statement.sql, streams, options)
-                query = replace(query, from_earliest=translation.from_earliest) if query is not None else None
+        with self._statement(options) as running:
+            self._translate(sql, options, running)
+            statement = parsed(self._connection, running.sql)
+            if statement.kind != "SELECT" or writes_inside(running.sql):
+                return None
+            # The rows of the SELECT are read again and again, in a READ ONLY transaction of the engine's own.
+            self._checked(statement, replace(options, rights=Rights.READ))
+            read = StreamUse(self._connection, streams, self.resolve, bound=not self._open).read(running.sql)
+            if not read:
+                return None
+            with self._reading(options.rights is Rights.READ):
+                query = make_stream_query(self._connection, running.sql, read)
             if query is not None:
                 check_columns(len(query.columns), options)
                 bounded(query.columns, options)
+                if running.translation is not None:
+                    query = replace(query, from_earliest=running.translation.from_earliest)
             return query
 
-    def _stream_query(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
-        if self._parsed(sql).kind != "SELECT" or writes_inside(sql):
-            return None
-        # The rows of the SELECT are read again and again, in a READ ONLY transaction of the engine's own.
-        self._checked(sql, replace(options, rights=Rights.READ))
-        read = StreamUse(self._connection, streams, self.resolve, bound=not self._open).read(sql)
-        with self._reading(options.rights is Rights.READ):
-            return make_stream_query(self._connection, sql, read) if read else None
-
     def plan(self, sql: str, options: RunOptions) -> Plan:
-        with self._statement():
-            translation = self._translation(sql, options)
-            with explained(translation):
-                asked = translation.statement.sql if translation is not None else sql
-                checked = self._checked(asked, options)
-                self._check_streams(asked, options)
-                # In a READ ONLY transaction, DuckDB would not plan what changes something.
-                if options.rights is Rights.READ:
-                    raise denied(spoken(checked.kind, first_word(asked)), options.rights, checked.kind)
-                plan = planned(self._connection, asked)
+        with self._statement(options) as running:
+            self._translate(sql, options, running)
+            checked = self._checked(parsed(self._connection, running.sql), options)
+            self._check_streams(running.sql, options)
+            # In a READ ONLY transaction, DuckDB would not plan what changes something.
+            if options.rights is Rights.READ:
+                raise denied(spoken(checked.kind, first_word(running.sql)), options.rights, checked.kind)
+            plan = planned(self._connection, running.sql)
             bounded(plan.columns, options)
             return plan
 
@@ -274,12 +203,8 @@ class DuckdbConnection:
 
     def listed(self, sql: str) -> Rows:
         """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
-        with self._cancellation.statement():
-            try:
-                rows = self._connection.execute(sql).fetchall()
-            except duckdb.Error as error:
-                self._after_failure(error)
-                raise failure(error) from error
+        with self._statement():
+            rows = self._connection.execute(sql).fetchall()
         return [
             tuple("" if item is None else str(item).lower() if isinstance(item, bool) else str(item) for item in row)
             for row in rows
@@ -317,27 +242,85 @@ class DuckdbConnection:
         self.transaction = "failed"
         self._cancellation.fail_transaction()
 
-    def _place(self) -> tuple[str, str, str]:
-        """Database, schema and time zone of the session."""
-        with self._cancellation.protected():
-            rows = self._connection.execute(
-                "SELECT system.main.current_database(), system.main.current_schema(), "
-                "system.main.current_setting('TimeZone')"
-            ).fetchall()
-        database, schema, timezone = rows[0]
-        return str(database), str(schema), str(timezone)
-
     @property
     def _open(self) -> bool:
         """Whether a transaction is open: the session's own, or one around a single statement."""
         return bool(self.transaction) or self._read_only
 
-    def _checked(self, sql: str, options: RunOptions) -> AllowedStatement:
-        """A statement that may run. Raises Failure, and duckdb.Error for a syntax error."""
-        if self._strict or options.rights < Rights.OBJECTS:
-            writes = bool(self.transaction) and not self._read_only
-            return check(self._connection, self._policy, sql, options.rights, in_transaction=writes)
-        return self._parsed(sql)
+    @contextlib.contextmanager
+    def _statement(self, options: RunOptions | None = None) -> Iterator[_Running]:
+        """Mark a user's statement, which can be interrupted. Raises its errors as Failure, and updates the state of the
+        transaction.
+        """
+        running = _Running()
+        self._ends = False
+        with self._cancellation.statement():
+            try:
+                yield running
+            except (duckdb.Error, RuntimeError, Failure) as error:
+                cause = error.__cause__ if isinstance(error, Failure) else error
+                self._after_failure(cause)
+                raise self._failure(error, running, options) from cause
+
+    def _failure(self, error: Exception, running: _Running, options: RunOptions | None) -> Failure:
+        """The error of a statement, with its position in the text that was typed."""
+        cause = error.__cause__ if isinstance(error, Failure) else error
+        if options and options.rights < Rights.OBJECTS and messages.is_read_only_transaction(str(cause)):
+            return denied(spoken(running.kind, first_word(running.sql)), options.rights, running.kind)
+        at_end = messages.moved_to_end(str(error)) if isinstance(error, duckdb.ParserException) else ""
+        # An error is at the end if a text behind the end changes it.
+        if at_end and self._parser_error(f"{running.sql}\n{NEVER_FIRST}") != str(error):
+            error = duckdb.ParserException(at_end)
+        failed = error if isinstance(error, Failure) else failure(error)
+        if running.translation is not None:
+            failed = failed.with_message(running.translation.statement.explained(failed.message))
+        return failed
+
+    def _parser_error(self, sql: str) -> str:
+        """The error of DuckDB's parser for a text, "" if there is none."""
+        try:
+            self._connection.extract_statements(sql)
+        except duckdb.Error as error:
+            return str(error)
+        return ""
+
+    def _after_failure(self, error: BaseException | None) -> None:
+        """Update the state of the transaction after a failure: some errors fail the whole transaction."""
+        if not self.transaction:
+            return
+        if self._ends and isinstance(error, duckdb.Error):
+            self.transaction = ""
+            self._read_only = False
+            return
+        try:
+            self._cancellation.execute("SELECT 1")
+        except duckdb.Error:
+            self.transaction = "failed"
+
+    def _translate(self, sql: str, options: RunOptions, running: _Running) -> None:
+        """Translate a statement into DuckDB's SQL. Raises Failure, also for a text that DuckDB cannot parse safely."""
+        check_unicode(sql)
+        check_nesting(sql)
+
+        def mismatch(text: str) -> int | None:
+            try:
+                self._checked(parsed(self._connection, text), options)
+            except (duckdb.Error, Failure):
+                # The statement fails, or is refused, when it runs.
+                return None
+            return self._binder.mismatch(text, in_transaction=self._open)
+
+        running.sql = sql
+        running.translation = translated(sql, self._binder.has_function, mismatch)
+        if running.translation is not None:
+            running.sql = running.translation.statement.sql
+
+    def _checked(self, statement: ParsedStatement, options: RunOptions) -> ParsedStatement:
+        """A statement that may run. Raises Failure."""
+        if not self._strict and options.rights is Rights.OBJECTS:
+            return statement
+        writes = bool(self.transaction) and not self._read_only
+        return check(self._connection, self._policy, statement, options.rights, in_transaction=writes)
 
     def _check_streams(self, sql: str, options: RunOptions) -> None:
         if options.streams:
@@ -358,196 +341,77 @@ class DuckdbConnection:
             self._cancellation.execute("COMMIT")
         except BaseException:
             self._cancellation.roll_back()
+            # An interrupted USE may have changed it, which the aborted transaction did not tell.
+            self._look_at_place()
             raise
         finally:
             self._read_only = False
-            if not self._placed:
-                self._look_at_place()
 
-    @contextlib.contextmanager
-    def _refusing(self, what: str, options: RunOptions, kind: str = "INSERT") -> Iterator[None]:
-        """Say of a change that a READ ONLY transaction does not allow that the role may not make it."""
-        try:
-            yield
-        except (duckdb.Error, Failure) as error:
-            cause = error if isinstance(error, duckdb.Error) else error.__cause__
-            if options.rights < Rights.OBJECTS and messages.is_read_only_transaction(str(cause)):
-                raise denied(what, options.rights, kind) from cause
-            raise
-
-    def _after_failure(self, error: BaseException | None) -> None:
-        """Update the state of the transaction after a failure: some errors fail the whole transaction."""
-        if not self.transaction:
-            return
-        if self._ends and isinstance(error, duckdb.Error):
-            self.transaction = ""
-            self._read_only = False
-            return
-        try:
-            self._cancellation.execute("SELECT 1")
-        except duckdb.Error:
-            self.transaction = "failed"
-
-    def _prepare(self, sql: str, options: RunOptions) -> None:
-        if self._brief is None:
-            self._cancellation.execute("SET enable_progress_bar_print = false")
-        # Watching the progress of a small statement takes longer than the statement.
-        self._brief = min(QUICK, (self._brief or 0) + 1) if brief(sql) else 0
-        watched = self._brief < QUICK
-        if watched is not self._watched:
-            self._cancellation.execute(f"SET enable_progress_bar = {str(watched).lower()}")
-            self._watched = watched
-        if options.timezone != self._asked:
-            # The time zone is set only if another one is requested: until then the session's own SET TimeZone applies.
-            self._go_to_zone(options.timezone)
-            self._first = self._first or options.timezone
-            self._asked = options.timezone
-
-    def _go_to_zone(self, timezone: str) -> None:
-        if timezone != self.timezone:
-            self._cancellation.execute(f"SET TimeZone = {literal(timezone)}")
-            self.timezone = timezone
-
-    def _profile(self) -> str:
-        """The file to which profiles are written, or ""."""
-        row = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
-        return str(row[0] or "") if row else ""
-
-    def _parsed(self, sql: str) -> AllowedStatement:
-        """A statement's type and its parsed form. Raises Failure unless it is exactly one statement."""
-        statements = self._connection.extract_statements(sql)
-        if len(statements) != 1:
-            raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(statements)}")
-        kind = kind_of(statements[0], sql)
-        ends = kind == "TRANSACTION" and first_word(str(statements[0].query)) in ENDS
-        return AllowedStatement(kind, sql, statements[0], "end" if ends else "")
-
-    @contextlib.contextmanager
-    def _finding_end(self, sql: str) -> Iterator[None]:
-        """Say of a syntax error at the end of a statement that it is there."""
-        try:
-            yield
-        except duckdb.ParserException as error:
-            at_end = messages.moved_to_end(str(error))
-            if not at_end or self._first_error(f"{sql}\n{NEVER_FIRST}") == str(error):
-                raise
-            raise duckdb.ParserException(at_end) from error
-
-    def _first_error(self, sql: str) -> str:
-        """The error of DuckDB's parser for a text, "" if there is none."""
-        try:
-            self._connection.extract_statements(sql)
-        except duckdb.Error as error:
-            return str(error)
-        return ""
-
-    def _run(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
-        with self._finding_end(sql):
-            return self._check_and_run(sql, options, sink)
-
-    def _check_and_run(self, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
+    def _run(self, running: _Running, options: RunOptions, sink: CountingSink) -> Outcome:
+        """Check a statement, and run it in the transaction that it needs."""
+        sql = running.sql
         if not self._strict:
-            check_files(sql, self._profile)
-        checked = self._checked(sql, options)
-        what = spoken(checked.kind, first_word(sql))
+            check_files(sql)
+        statement = self._checked(parsed(self._connection, sql), options)
+        running.kind = statement.kind
         self._check_streams(sql, options)
-        with self._refusing(what, options, checked.kind), self._reading(checked.read_only and not checked.transaction):
-            if self._strict and checked.kind == "ALTER":
-                check_replay(self._connection, sql)
-            if checked.transaction == "begin" and options.rights is Rights.READ:
-                checked = replace(checked, parsed=READ_ONLY)
-            return self._carry_out(checked, options, sink)
+        if not statement.read_only or statement.transaction:
+            return self._carry_out(statement, options, sink)
+        with self._reading(True):
+            return self._carry_out(statement, options, sink)
 
-    def _carry_out(self, allowed: AllowedStatement, options: RunOptions, sink: CountingSink) -> Outcome:
-        kind, parsed, sql = allowed.kind, allowed.parsed, allowed.sql
+    def _carry_out(self, statement: ParsedStatement, options: RunOptions, sink: CountingSink) -> Outcome:
+        kind, sql = statement.kind, statement.sql
         self._cancellation.check()
-        self.leaves_state = self.leaves_state or allowed.leaves_state
-        if kind != "TRANSACTION":
-            # Setting these fails in an aborted transaction: COMMIT and ROLLBACK do not need them.
-            self._prepare(sql, options)
-        self._ends = allowed.transaction == "end"
+        self.leaves_state = self.leaves_state or statement.leaves_state
+        if kind == "TRANSACTION":
+            return self._change_transaction(statement, options)
+        # In an aborted transaction this fails; COMMIT and ROLLBACK do not need it.
+        self._ask_zone(options.timezone)
+        rows = RowRunner(self._connection, options, sink, self._reaches_files)
         if kind == "SELECT" and not writes_inside(sql):
-            return self._rows(options, sink).select(sql, parsed)
-        setting = Setting(sql) if kind in SETTINGS else None
-        if setting is not None:
-            check_setting(self._connection, setting)
-            if setting.locks:
-                keep_unlocked(self._connection)
+            return rows.select(sql, statement.parsed)
+        if self._strict and kind == "ALTER":
+            check_replay(self._connection, sql)
+        resets_zone = kind in SETTINGS and check_setting(sql, self._profile)
         try:
-            outcome = self._other(kind, parsed, sql, options, sink)
-            if kind == "TRANSACTION":
-                before, self.transaction = self.transaction, "" if self._ends else "open"
-                self._read_only = not self._ends and parsed is READ_ONLY
-                if before == "failed" and first_word(sql) in {"commit", "end"}:
-                    message = "the transaction had failed and was rolled back; none of its changes were committed"
-                    return replace(outcome, message=message, sql_state=sqlstate.WARNING)
-            return outcome
+            return self._other(statement, rows)
         finally:
             if kind not in KEEPS_PLACE:
-                self._after(setting)
+                self._follow(resets_zone=resets_zone)
 
-    def _after(self, setting: Setting | None) -> None:
-        """Update the session's state after a statement. Raises Failure for a time zone that only the engine knows."""
-        timezone = self._look_at_place()
-        if timezone is None:
-            return
-        if not self._asked:
-            return
-        before, self.timezone = self.timezone, timezone
-        if setting is not None and setting.resets_zone:
-            # The engine would fall back to the machine's time zone, which was not chosen.
-            self._go_to_zone(self._first)
-        elif timezone != before and not is_zone(timezone):
-            self._go_to_zone(before)
-            message = f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or Etc/GMT-5"
-            raise Failure("22023", message)
-
-    def _look_at_place(self) -> str | None:
-        """Read the session's database and schema. Its time zone is None if an aborted transaction does not reveal it,
-        which an interrupted USE may leave behind.
-        """
+    def _change_transaction(self, statement: ParsedStatement, options: RunOptions) -> Outcome:
+        self._ends = statement.transaction == "end"
+        read_only = not self._ends and options.rights is Rights.READ
         try:
-            self.database, self.schema, timezone = self._place()
-        except duckdb.Error:
-            self._placed = False
-            return None
-        self._placed = True
-        return timezone
+            self._cancellation.execute(READ_ONLY if read_only else statement.parsed)
+            before, self.transaction = self.transaction, "" if self._ends else "open"
+            self._read_only = read_only
+        finally:
+            self._follow()
+        if before == "failed" and first_word(statement.sql) in {"commit", "end"}:
+            message = "the transaction had failed and was rolled back; none of its changes were committed"
+            return Outcome(message=message, sql_state=sqlstate.WARNING)
+        return Outcome(message=statement.sql.split(None, 1)[0].upper().rstrip(";"))
 
-    def _rows(self, options: RunOptions, sink: CountingSink) -> RowRunner:
-        return RowRunner(self._connection, options, sink, self._reaches_files)
-
-    def _reaches_files(self) -> bool:
-        """Whether the engine can write a file of the service: the user may have disabled its access to files."""
-        if self._strict:
-            return True
-        rows = self._connection.execute(
-            "SELECT current_setting('enable_external_access') AND NOT current_setting('disabled_filesystems') "
-            "LIKE '%LocalFileSystem%'"
-        ).fetchall()
-        return bool(rows[0][0])
-
-    def _other(self, kind: str, parsed: Any, sql: str, options: RunOptions, sink: CountingSink) -> Outcome:
+    def _other(self, statement: ParsedStatement, rows: RowRunner) -> Outcome:
+        """Run a statement that is no plain SELECT."""
+        kind, sql = statement.kind, statement.sql
         first, *words = sql.split(None, 6)
         creates = first.lower() in OBJECT_VERBS
         named = [word for word in words if word.upper() not in CREATE_FILLERS][:1] if creates else []
         head = " ".join([first, *named]).upper().rstrip(";")
         counts = kind in COUNTED and not returns_rows(sql)
-        if not counts and kind != "TRANSACTION" and gives_rows(parsed):
-            return self._whole(kind, sql, parsed, head, options, sink)
-        if kind == "TRANSACTION":
-            self._cancellation.execute(parsed)
-            return Outcome(message=head)
-        self._connection.execute(parsed)
-        rows = self._connection.fetchall() if self._connection.description else []
-        number = f" {rows[0][0]}" if counts and rows and kind != "CREATE" else ""
+        if not counts and gives_rows(statement.parsed):
+            return self._whole(statement, rows, head)
+        self._connection.execute(statement.parsed)
+        found = self._connection.fetchall() if self._connection.description else []
+        number = f" {found[0][0]}" if counts and found and kind != "CREATE" else ""
         return Outcome(message=head + number)
 
-    def _whole(self, kind: str, sql: str, parsed: Any, head: str, options: RunOptions, sink: CountingSink) -> Outcome:
-        """Run a statement that cannot be a subquery, once, and commit it when its rows have been
-        rendered and stored.
-        """
-        run = partial(self._rows(options, sink).once, kind, sql, parsed, head)
+    def _whole(self, statement: ParsedStatement, rows: RowRunner, head: str) -> Outcome:
+        """Run a statement that cannot be a subquery, once, and commit it when its rows have been kept."""
+        run = partial(rows.once, statement.kind, statement.sql, statement.parsed, head)
         if self._read_only:
             return run()
         if self.transaction:
@@ -566,10 +430,69 @@ class DuckdbConnection:
             self._cancellation.execute("COMMIT")
         except BaseException as error:
             self._cancellation.roll_back()
-            if kind == "CALL" and isinstance(error, duckdb.TransactionException):
+            if statement.kind == "CALL" and isinstance(error, duckdb.TransactionException):
                 # The statement, such as FORCE CHECKPOINT, cannot run inside a transaction, and did not. Such statements
                 # return no rows.
-                self._connection.execute(sql).fetchall()
+                self._connection.execute(statement.sql).fetchall()
                 return Outcome(message=head)
             raise
         return outcome
+
+    def _place(self) -> tuple[str, str, str]:
+        """Database, schema and time zone of the session."""
+        with self._cancellation.protected():
+            rows = self._connection.execute(
+                "SELECT system.main.current_database(), system.main.current_schema(), "
+                "system.main.current_setting('TimeZone')"
+            ).fetchall()
+        database, schema, timezone = rows[0]
+        return str(database), str(schema), str(timezone)
+
+    def _look_at_place(self) -> str | None:
+        """Read the session's database, schema and time zone, which is None in an aborted transaction: it tells none."""
+        try:
+            self.database, self.schema, timezone = self._place()
+        except duckdb.Error:
+            return None
+        return timezone
+
+    def _follow(self, *, resets_zone: bool = False) -> None:
+        """Update the session's place after a statement. Raises Failure for a time zone that only DuckDB knows."""
+        timezone = self._look_at_place()
+        if timezone is None or not self._asked:
+            return
+        before, self.timezone = self.timezone, timezone
+        if resets_zone:
+            # DuckDB would fall back to the machine's time zone, which was not chosen.
+            self._go_to_zone(self._first)
+        elif timezone != before and not is_zone(timezone):
+            self._go_to_zone(before)
+            message = f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or Etc/GMT-5"
+            raise Failure("22023", message)
+
+    def _ask_zone(self, timezone: str) -> None:
+        """Change the time zone if another one is requested: until then the session's own SET TimeZone applies."""
+        if timezone != self._asked:
+            self._go_to_zone(timezone)
+            self._first = self._first or timezone
+            self._asked = timezone
+
+    def _go_to_zone(self, timezone: str) -> None:
+        if timezone != self.timezone:
+            self._cancellation.execute(f"SET TimeZone = {literal(timezone)}")
+            self.timezone = timezone
+
+    def _profile(self) -> str:
+        """The file to which profiles are written, or ""."""
+        row = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
+        return str(row[0] or "") if row else ""
+
+    def _reaches_files(self) -> bool:
+        """Whether the engine can write a file of the service: the user may have disabled its access to files."""
+        if self._strict:
+            return True
+        rows = self._connection.execute(
+            "SELECT current_setting('enable_external_access') AND NOT current_setting('disabled_filesystems') "
+            "LIKE '%LocalFileSystem%'"
+        ).fetchall()
+        return bool(rows[0][0])

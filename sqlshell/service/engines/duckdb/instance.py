@@ -14,7 +14,6 @@ from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, messages, objects, published, version
-from sqlshell.service.engines.duckdb.configuration import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.contents import (
     FIRST_SCHEMA,
@@ -27,6 +26,7 @@ from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.rights.check import Policy
+from sqlshell.service.engines.duckdb.statement import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.streams import evaluate
 from sqlshell.service.engines.engine import (
     CatalogQuery,
@@ -152,7 +152,6 @@ class DuckdbEngine(ResultFiles):
             "autoinstall_known_extensions = false",
             "autoload_known_extensions = false",
             "enable_external_access = false",
-            f"allowed_configs = [{', '.join(literal(name) for name in SESSION_SETTINGS)}]",
             # Return the memory of a statement to the system instead of keeping it until the instance is closed.
             "allocator_background_threads = true",
             "lock_configuration = true",
@@ -295,6 +294,8 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
             raise ServiceError(f"{database} is in use by another process", "close it in that process first") from None
         raise UsageError(f"cannot open {database} as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")
+    # The configuration may be locked later.
+    root.execute(f"SET allowed_configs = [{', '.join(map(literal, SESSION_SETTINGS))}]")
     if database is None or read_only:
         # DuckDB's default is the current directory, or the directory of the file.
         root.execute(f"SET temp_directory = {literal(str(temporary or scratch().folder('engine')))}")

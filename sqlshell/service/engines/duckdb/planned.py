@@ -11,7 +11,7 @@ import duckdb
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.render import NAMES, field_name
-from sqlshell.service.engines.duckdb.words import words
+from sqlshell.service.engines.duckdb.statement import words
 from sqlshell.service.engines.engine import Plan, Relation
 
 _RELATIONS = frozenset({"LOGICAL_CREATE_TABLE", "LOGICAL_CREATE_VIEW", "LOGICAL_INSERT"})

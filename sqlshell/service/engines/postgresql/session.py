@@ -41,7 +41,6 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     changes_place,
     commits,
     ends_transaction,
-    first_word,
     may_change_and_return,
 )
 from sqlshell.service.engines.server.loop import EngineLoop
@@ -49,6 +48,7 @@ from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.failure import Failure, ResultLost, check_unicode
 from sqlshell.sql.identifiers import always_quoted, literal
+from sqlshell.sql.script.blanks import first_word
 
 ROLLED_BACK: Final = "the transaction had failed and was rolled back; none of its changes were committed"
 LOST: Final = "the connection to the PostgreSQL server was lost"

@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 from typing import Final
 
-_BLANK: Final = re.compile(r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/)*+")
-_WORD: Final = re.compile(r"\w+|\(")
 _WRITES: Final = re.compile(r"(?<!\w)(?:insert|update|delete|merge)(?!\w)", re.I)
 _FOR: Final = re.compile(r"(?<!\w)for(?!\w)", re.I)
 _LOCKS: Final = re.compile(r"(?<!\w)(?:update|share)(?!\w)", re.I)
@@ -25,13 +23,6 @@ _SETS: Final = frozenset({"set", "reset", "discard"})
 _PLACE: Final = re.compile(r"(?<!\w)(?:search_path|schema|role|authorization|all)(?!\w)", re.I)
 _ENDS: Final = frozenset({"rollback", "abort", "commit", "end"})
 _DEFINES: Final = frozenset({"create", "drop", "alter"})
-
-
-def first_word(sql: str) -> str:
-    """The first word in lower case, "(" for a parenthesis, "" for neither."""
-    blank = _BLANK.match(sql)
-    match = _WORD.match(sql, blank.end() if blank else 0)
-    return match[0].lower() if match else ""
 
 
 def can_be_copied(sql: str, word: str) -> bool:

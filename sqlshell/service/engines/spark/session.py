@@ -15,7 +15,6 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.result_files import Reader
 from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
-from sqlshell.service.engines.duckdb.statement_traits import first_word
 from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.result_writer import ResultWriter
@@ -26,6 +25,7 @@ from sqlshell.service.engines.spark.kept_session import KeptSession, Place, canc
 from sqlshell.service.engines.spark.operation import Operation
 from sqlshell.service.engines.spark.results import Receiver
 from sqlshell.service.failure import Failure, ResultLost
+from sqlshell.sql.script.blanks import first_word
 
 CHANGES_CONTEXT: Final = frozenset({"use", "set", "reset"})
 """First words of statements that may change the catalog, the namespace or the time zone."""

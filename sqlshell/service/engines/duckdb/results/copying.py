@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import glob
 import re
-from collections.abc import Callable, Sequence
 from itertools import islice
 from pathlib import Path
 from typing import Final
@@ -18,9 +17,9 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.descriptors import descriptor
-from sqlshell.service.engines.duckdb.statement_traits import first_word
-from sqlshell.service.engines.duckdb.words import Word, words
+from sqlshell.service.engines.duckdb.statement import Word, words
 from sqlshell.service.failure import Failure
+from sqlshell.sql.script.blanks import first_word
 
 _STDOUT: Final = 1
 _BLANK: Final = r"\s++|--[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/"
@@ -30,8 +29,6 @@ _RELATION: Final = frozenset(
 """Words before the name of a relation or, for COPY, of a file."""
 _FILES: Final = frozenset({"attach", "export", "import", "load", "install", "pragma", "set", "call"})
 """First words of statements whose strings may all be names of files."""
-_SETTING: Final = frozenset({"set", "pragma", "call"})
-_PROFILING: Final = frozenset({"enable_profiling", "enable_profile", "profiling_mode"})
 _READER: Final = re.compile(r"read_\w+|parquet_\w+|sniff_csv|\w+_scan", re.I)
 _LOOK: Final = re.compile(
     rf"""(?<!\w)(?:(?:{"|".join(sorted(_RELATION))})(?:\(|{_BLANK})*+(?:['"`$]|e'|std(?:in|out|err)(?!\w))"""
@@ -80,18 +77,15 @@ def _copied(sql: str) -> tuple[str, Word, list[Word]] | None:
     return None
 
 
-def check_files(sql: str, profile: Callable[[], str]) -> None:
-    """Refuse a statement that uses a descriptor as a file, or makes the engine print. Raises Failure.
+def check_files(sql: str) -> None:
+    """Refuse a statement that uses a descriptor as a file. Raises Failure.
 
-    Names that the statement computes are not known here. `profile` returns the file that profiles are written to, "" if
-    they are printed.
+    Names that the statement computes are not known here.
     """
     if not _LOOK.search(sql):
         return
     tokens = words(sql)
     first = tokens[0].word if tokens else ""
-    if first in _SETTING:
-        _check_printing(tokens, profile)
     if first == "set" and len(tokens) > 1 and tokens[1].word == "variable":
         first = ""
     copies = any(token.word == "copy" for token in tokens)
@@ -112,17 +106,6 @@ def check_files(sql: str, profile: Callable[[], str]) -> None:
         if (before in _RELATION or len(readers) > 1 or first in _FILES) and _is_descriptor(token):
             raise _refusal(token.text)
         before = token.word
-
-
-def _check_printing(tokens: Sequence[Word], profile: Callable[[], str]) -> None:
-    texts = {token.name for token in tokens if token.text.startswith("'")}
-    if "stdout" in texts:
-        message = "the log would be mixed with the rows; use storage = 'memory' and FROM duckdb_logs"
-        raise Failure(sqlstate.UNSUPPORTED, message)
-    profiles = any(token.word in _PROFILING for token in tokens) and tokens[0].word != "reset"
-    if profiles and "no_output" not in texts and not profile():
-        cause = "the query profile would be mixed with the rows; use EXPLAIN ANALYZE"
-        raise Failure(sqlstate.UNSUPPORTED, f"{cause}, or write it to a file with SET profiling_output = 'FILE.txt'")
 
 
 def _refusal(name: str) -> Failure:

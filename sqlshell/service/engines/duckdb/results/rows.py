@@ -28,7 +28,7 @@ from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.parquet import LARGE, copy_to, is_large
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
 from sqlshell.service.engines.duckdb.results.texts import fetch_rows, writers
-from sqlshell.service.engines.duckdb.statement_traits import brief, writes_inside
+from sqlshell.service.engines.duckdb.statement import brief, writes_inside
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 
@@ -296,14 +296,6 @@ def _root(plan: str) -> int:
             return min(most, estimate)
         nodes = nodes[0].get("children", [])
     return 0
-
-
-def kind_of(parsed: Any, sql: str) -> str:
-    """The type of a statement; its first words if the Python package has no name for the type."""
-    try:
-        return str(parsed.type.name)
-    except ValueError:
-        return " ".join(sql.split()[:3]).upper()
 
 
 def gives_rows(parsed: Any) -> bool:

@@ -17,10 +17,11 @@ from typing import Any, Final
 
 import duckdb
 from msgspec import Struct
+from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.rights.functions import is_refused
-from sqlshell.service.engines.duckdb.words import Word, words
+from sqlshell.service.engines.duckdb.statement import Word, words
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 
@@ -94,11 +95,11 @@ class Policy:
         return frozenset(filter(is_refused, self.functions))
 
 
-class AllowedStatement(Struct, frozen=True):
-    """A statement that may run: its type, its SQL, and its parsed form.
+class ParsedStatement(Struct, frozen=True):
+    """One statement: its type, its SQL, and its parsed form.
 
-    `transaction` is "begin" or "end" if it begins or ends one, `read_only` says that it must run in a READ ONLY
-    transaction, and `leaves_state` that it may leave temporary objects, settings or variables in its session.
+    `transaction` is "begin" or "end" if it begins or ends one. check() says whether it must run in a READ ONLY
+    transaction, and whether it may leave temporary objects, settings or variables in its session.
     """
 
     kind: str
@@ -119,21 +120,42 @@ class _Rule(Struct, frozen=True):
     """Whether it may not contain nextval: DuckDB would advance the sequence while it binds, which may be fatal."""
 
 
+def parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> ParsedStatement:
+    """Parse exactly one statement. Raises Failure, and duckdb.Error for a syntax error."""
+    statements = connection.extract_statements(sql)
+    if len(statements) != 1:
+        raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(statements)}")
+    [statement] = statements
+    try:
+        kind = str(statement.type.name)
+    except ValueError:
+        # The Python package has no name for the type.
+        kind = ""
+    transaction = ""
+    if kind == "TRANSACTION":
+        transaction = "begin" if words(str(statement.query))[0].word in _BEGINS else "end"
+    return ParsedStatement(kind, sql, statement, transaction)
+
+
 def check(
-    connection: duckdb.DuckDBPyConnection, policy: Policy, sql: str, rights: Rights, *, in_transaction: bool
-) -> AllowedStatement:
-    """Check a statement. Raises Failure for what the role may not do, and duckdb.Error for a syntax error.
+    connection: duckdb.DuckDBPyConnection,
+    policy: Policy,
+    statement: ParsedStatement,
+    rights: Rights,
+    *,
+    in_transaction: bool,
+) -> ParsedStatement:
+    """Check a statement, whose SQL then has DuckDB's blanks as blanks. Raises Failure for what the role may not do.
 
     Only the parser sees the statement here, and nothing is read from the session, whose user may have replaced it.
     """
-    statement, text = _parsed(connection, sql)
-    kind, first = type_name(statement), _first_words(text)
+    text = str(statement.parsed.query)
+    kind, first = statement.kind, _first_words(text)
     rule = _rule(connection, kind, first, text, rights, in_transaction)
     _check_names(policy, text, rule, rights)
     setting = kind == "SET" and first[0].word != "use" and first[1].name != "schema"
     state = rule.temporary or setting or "setseed" in text.lower()
-    transaction = ("begin" if first[0].word in _BEGINS else "end") if kind == "TRANSACTION" else ""
-    return AllowedStatement(kind, text, statement, transaction, rule.read_only, state)
+    return replace(statement, sql=text, read_only=rule.read_only, leaves_state=state)
 
 
 def denied(what: str, rights: Rights, kind: str) -> Failure:
@@ -149,22 +171,6 @@ def spoken(kind: str, first: str) -> str:
     if kind == "COPY":
         return "COPY, except COPY … TO STDOUT,"
     return first.upper() if kind in _SHARED else kind.replace("_", " ") or "this kind of statement"
-
-
-def type_name(statement: Any) -> str:
-    """DuckDB's type of a statement, "" for one that the Python package has no name for."""
-    try:
-        return str(statement.type.name)
-    except ValueError:
-        return ""
-
-
-def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> tuple[Any, str]:
-    """One parsed statement, and its text with DuckDB's blanks as blanks."""
-    statements = connection.extract_statements(sql)
-    if len(statements) != 1:
-        raise Failure(sqlstate.SYNTAX, f"expected one statement, found {len(statements)}")
-    return statements[0], str(statements[0].query)
 
 
 def _first_words(text: str) -> list[Word]:
@@ -196,10 +202,11 @@ def _rule(
         # The condition of a LIST runs in an owner's transaction; else a session keeps its role until that ends.
         raise Failure("25001", "a transaction of another role is open; COMMIT or ROLLBACK first")
     if kind == "EXPLAIN":
-        statement, inner = _explained(connection, text)
-        if type_name(statement) not in {*_CHANGES_DATA, "CREATE", "MULTI"}:
-            raise refused(f"EXPLAIN of {type_name(statement)}")
-        return _rule(connection, type_name(statement), _first_words(inner), inner, rights, in_transaction)
+        statement = _explained(connection, text)
+        if statement.kind not in {*_CHANGES_DATA, "CREATE", "MULTI"}:
+            raise refused(f"EXPLAIN of {statement.kind}")
+        inner = str(statement.parsed.query)
+        return _rule(connection, statement.kind, _first_words(inner), inner, rights, in_transaction)
     if kind in {"CREATE", "DROP", "ALTER"}:
         return _rule_for_object(kind, what, first, rights, in_transaction)
     return _Rule(kind, read_only=rights is Rights.READ)
@@ -229,7 +236,7 @@ def _rule_for_object(kind: str, what: str, first: Sequence[Word], rights: Rights
     return _Rule(kind, rights is Rights.READ, temporary, kind == "CREATE" and not is_lasting_table)
 
 
-def _explained(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[Any, str]:
+def _explained(connection: duckdb.DuckDBPyConnection, text: str) -> ParsedStatement:
     """The statement that an EXPLAIN explains, which follows its options."""
     found, encoded = words(text), text.encode("utf-8", "surrogatepass")
     rest = list(dropwhile(lambda item: item.word in {"explain", "analyze", "verbose"}, found))
@@ -239,7 +246,7 @@ def _explained(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[Any, s
         behind = list(dropwhile(lambda item: item.word != ")", rest))[1:2]
     for item in (*behind, rest[0]):
         with contextlib.suppress(duckdb.Error, Failure):
-            return _parsed(connection, encoded[item.start :].decode("utf-8", "surrogatepass"))
+            return parsed(connection, encoded[item.start :].decode("utf-8", "surrogatepass"))
     raise refused("this form of EXPLAIN")
 
 

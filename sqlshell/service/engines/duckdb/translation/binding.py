@@ -1,6 +1,4 @@
-"""What DuckDB says of a translated statement: which functions exist, which one does not accept its arguments, and its
-errors with positions in the statement as it was typed.
-"""
+"""What DuckDB says of a translated statement: which functions exist, and which one does not accept its arguments."""
 
 from __future__ import annotations
 
@@ -12,9 +10,6 @@ from typing import Any, Final
 import duckdb
 
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
-from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.translation.statement import Translation
-from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted
 
 _ARGUMENT_ERRORS: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
@@ -70,16 +65,3 @@ class Binder:
             yield
         finally:
             self._cancellation.roll_back()
-
-
-@contextlib.contextmanager
-def explained(translation: Translation | None) -> Iterator[None]:
-    """Errors inside the block are raised as Failure with the position in the typed statement."""
-    try:
-        yield
-    except (duckdb.Error, Failure) as error:
-        if translation is None:
-            raise
-        failed = error if isinstance(error, Failure) else failure(error)
-        cause = error.__cause__ if isinstance(error, Failure) else error
-        raise failed.with_message(translation.statement.explained(failed.message)) from cause
