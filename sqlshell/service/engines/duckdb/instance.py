@@ -127,7 +127,6 @@ class DuckdbEngine(ResultFiles):
             root.execute(f"SET max_temp_directory_size = '{limits.spill} bytes'")
         if limits.results is not None:
             self._room.size = limits.results
-            self._room.begin()
         self._seconds = limits.seconds
         for name, path in databases.items():
             new = not path.exists()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -24,16 +23,6 @@ class DiskSpace:
         self.size = size
         self._taken = 0
         self._lock = threading.Lock()
-        self._watches: list[_Watch] = []
-        self._some = threading.Event()
-        self._begun = False
-
-    def begin(self) -> None:
-        """Start the thread of watch() in advance, while memory for it is available. Raises RuntimeError."""
-        with self._lock:
-            if not self._begun:
-                threading.Thread(target=self._look, name="room", daemon=True).start()
-                self._begun = True
 
     def take(self, number: int) -> None:
         """Reserve bytes. Raises Failure (53000) if there is not enough space."""
@@ -56,32 +45,46 @@ class DiskSpace:
         if self.size >= UNLIMITED:
             yield
             return
-        watch = _Watch(self, path, interrupt)
-        self.begin()
-        self._watches.append(watch)
-        self._some.set()
+        written, taken, exceeded = threading.Event(), 0, list[Failure]()
+
+        def count() -> None:
+            nonlocal taken
+            with contextlib.suppress(OSError):
+                size = path.stat().st_size
+                try:
+                    self.take(max(0, size - taken))
+                    taken = max(taken, size)
+                except Failure as failure:
+                    exceeded.append(failure)
+
+        def look() -> None:
+            while not written.wait(WATCH_SECONDS):
+                if not exceeded:
+                    count()
+                if exceeded:
+                    # Repeatedly: an interrupt between two steps of a statement may be lost.
+                    interrupt()
+
+        thread = threading.Thread(target=look, name="disk space", daemon=True)
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise Failure(sqlstate.LIMIT, f"there is not enough memory for this result: {error}") from error
         try:
             yield
         except Exception:
             path.unlink(missing_ok=True)
-            if watch.failure is None:
+            if not exceeded:
                 raise
         finally:
-            self._watches.remove(watch)
-            watch.end()
-            self.give(watch.taken)
-        if watch.failure is not None:
+            written.set()
+            thread.join()
+            if not exceeded:
+                count()
+            self.give(taken)
+        if exceeded:
             path.unlink(missing_ok=True)
-            raise watch.failure
-
-    def _look(self) -> None:
-        while True:
-            if not self._watches:
-                self._some.wait()
-            self._some.clear()
-            for watch in list(self._watches):
-                watch.look()
-            time.sleep(WATCH_SECONDS)
+            raise exceeded[0]
 
 
 class CountingSink:
@@ -120,44 +123,6 @@ class CountingSink:
     def close(self) -> None:
         self._room.give(self._taken)
         self._taken = 0
-
-
-class _Watch:
-    def __init__(self, room: DiskSpace, path: Path, interrupt: Callable[[], None]) -> None:
-        self.failure: Failure | None = None
-        self.taken = 0
-        self._room = room
-        self._path = path
-        self._interrupt = interrupt
-        self._over = False
-        self._lock = threading.Lock()
-
-    def look(self) -> None:
-        with self._lock:
-            if self._over:
-                return
-            if self.failure is None:
-                self._count()
-            if self.failure is not None:
-                # Repeatedly: an interrupt between two steps of a statement may be lost.
-                self._interrupt()
-
-    def end(self) -> None:
-        """Count the final size; look() does nothing afterwards."""
-        with self._lock:
-            self._over = True
-            if self.failure is None:
-                self._count()
-
-    def _count(self) -> None:
-        with contextlib.suppress(OSError):
-            size = self._path.stat().st_size
-            if size > self.taken:
-                try:
-                    self._room.take(size - self.taken)
-                    self.taken = size
-                except Failure as failure:
-                    self.failure = failure
 
 
 def _written(size: int) -> str:
