@@ -27,7 +27,7 @@ from sqlshell.result import Batch, Column, HeldBatches, Result
 from sqlshell.result import Rows as Strings
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb.results import rows as result_rows
-from sqlshell.service.engines.duckdb.results.result_files import Reader
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.sql.typed_values import file_type
 from tests.client.filed import Sink, Source, values_of
@@ -104,7 +104,7 @@ def test_every_type_from_rows_and_from_the_file(source: Source, kind: str, tmp_p
         assert shown(table(name, written(name, columns, strings))) == expected
         assert shown(table(name, from_file(name, source, columns, 2))) == expected
     # The strings of the interface, made of the typed values again.
-    [again] = Reader().read(file, 0, [2])
+    [again] = ResultFiles().read(file, 0, [2])
     for column, value, before in zip(
         columns, json.loads(again.decode().split("],[")[0] + "]"), strings[0], strict=True
     ):

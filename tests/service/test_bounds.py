@@ -22,7 +22,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
-from sqlshell.service.engines.duckdb.results.result_files import Reader, convert
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles, convert
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.http import partitions
@@ -321,11 +321,11 @@ def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_pa
     connection = engine.connect()
     connection.run(f"select range as i from range({ROWS})", RunOptions(), Filed(tmp_path / "result"))
     connection.close()
-    reader = Reader()
+    reader = ResultFiles()
     first = reader.read(tmp_path / "result", 0, [3])
     assert first == [b'["0"],["1"],["2"]']
     reader.release_memory()
-    assert reader.open is False
+    assert reader._instance is None
     assert reader.read(tmp_path / "result", 2, [1, 1]) == [b'["2"]', b'["3"]']
     [large, rest] = reader.read(tmp_path / "result", 5, [50_000, 4])
     assert (json.loads(b"[" + large + b"]")[-1], rest) == (["50004"], b'["50005"],["50006"],["50007"],["50008"]')

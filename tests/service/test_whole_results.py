@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from sqlshell.interface.models import PARQUET
-from sqlshell.service.engines.duckdb.results.result_files import Reader
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from tests.conftest import Served, serve, stop
 from tests.service.client import Answer, Client
 
@@ -184,7 +184,7 @@ def test_a_file_is_made_of_a_result_that_is_kept_as_json(client: Client, tmp_pat
         assert columns_in(found[0]) == answer["metadata"]["columns"]
     assert kinds[:2] == ["BIGINT", "DECIMAL(12,2)"]
     assert kinds[2:] == ["VARCHAR"] * 4 + ["BLOB", "TIMESTAMP WITH TIME ZONE", "DOUBLE", "VARCHAR", "VARCHAR"]
-    made = json.loads(b"[" + b",".join(Reader().read(file, 0, [len(expected)])) + b"]")
+    made = json.loads(b"[" + b",".join(ResultFiles().read(file, 0, [len(expected)])) + b"]")
     assert made == expected
     again = client.http.get(path_of(answer), headers=headers | {"Range": "bytes=-4"})
     assert (again.status_code, again.content) == (206, b"PAR1")

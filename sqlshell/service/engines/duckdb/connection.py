@@ -22,7 +22,7 @@ from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.results.render import type_name
-from sqlshell.service.engines.duckdb.results.result_files import Reader
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, check_columns, gives_rows
 from sqlshell.service.engines.duckdb.rights.check import ParsedStatement, Policy, check, denied, parsed, spoken
 from sqlshell.service.engines.duckdb.statement import (
@@ -81,7 +81,7 @@ class DuckdbConnection:
         connection: duckdb.DuckDBPyConnection,
         policy: Policy | None = None,
         room: DiskSpace | None = None,
-        results: Reader | None = None,
+        results: ResultFiles | None = None,
     ) -> None:
         self._policy = policy or Policy(frozenset)
         self._connection = connection

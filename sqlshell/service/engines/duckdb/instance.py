@@ -119,7 +119,7 @@ class DuckdbEngine(ResultFiles):
         root = self._root
         if limits.threads:
             root.execute(f"SET threads = {limits.threads}")
-            self._results.threads = limits.threads
+            self.threads = limits.threads
         if limits.memory:
             root.execute(f"SET memory_limit = {literal(limits.memory)}")
         root.execute(f"SET temp_directory = {literal(str(folder / 'temporary'))}")
@@ -159,7 +159,7 @@ class DuckdbEngine(ResultFiles):
 
     def connect(self) -> DuckdbConnection:
         # Under `serve` the process that writes results cannot read them.
-        results = None if self._policy.strict else self._results
+        results = None if self._policy.strict else self
         return DuckdbConnection(self._root.cursor(), self._policy, self._room, results)
 
     def attach(self, name: str, path: Path | None) -> None:
@@ -239,7 +239,7 @@ class DuckdbEngine(ResultFiles):
             unwanted.set()
 
     def close(self) -> None:
-        self._results.release_memory()
+        self.release_memory()
         for connection in (self._admin, self._root):
             if connection is not None:
                 connection.close()

@@ -70,7 +70,7 @@ class PostgresqlEngine(ServerEngine):
 
     def connect(self) -> PostgresqlSession:
         place = self._first, self._schema
-        session = PostgresqlSession(self._loop, self._server, place, self._threads, self._results)
+        session = PostgresqlSession(self._loop, self._server, place, self._threads, self)
         self._sessions.add(session)
         return session
 

@@ -12,7 +12,7 @@ import duckdb
 from sqlshell.interface.arrow import ArrowError, strings
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.render import type_id
-from sqlshell.service.engines.duckdb.results.separate_instance import separate_instance
+from sqlshell.service.engines.duckdb.results.result_files import separate_instance
 from sqlshell.sql.identifiers import literal
 
 _ESCAPES: Final = (("'\\'", "'\\\\'"), ("chr(10)", "'\\n'"), ("chr(13)", "'\\r'"), ("chr(9)", "'\\t'"))

@@ -17,7 +17,7 @@ from psycopg import pq
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.result_files import Reader
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import (
     CANCELED_BEFORE_START,
     Begun,
@@ -84,7 +84,7 @@ class PostgresqlSession(ServerSession):
     """Connects when it is first used."""
 
     def __init__(
-        self, loop: EngineLoop, server: Server, place: tuple[str, str], threads: Executor, reader: Reader
+        self, loop: EngineLoop, server: Server, place: tuple[str, str], threads: Executor, reader: ResultFiles
     ) -> None:
         """`place` is the database and schema of a new connection. `threads` write large results for `reader`."""
         super().__init__(loop, "postgresql", *place)

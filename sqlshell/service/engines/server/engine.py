@@ -63,6 +63,6 @@ class ServerEngine(ResultFiles, ABC):
         if self._loop.running:
             self._loop.call(self._close())
         self._threads.shutdown()
-        self._results.release_memory()
+        self.release_memory()
         if not self._shares_loop:
             self._loop.close()

@@ -10,7 +10,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.parquet import LARGE, ROW_GROUP, ROW_GROUP_BYTES
-from sqlshell.service.engines.duckdb.results.result_files import Reader
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import RunOptions, Sink
 
 SMALL_BYTES: Final = 1 << 20
@@ -43,7 +43,9 @@ class ResultWriter(Generic[T]):
     `threads` write what `reader` reads. Methods raise Failure, OSError, and the errors of `pieces`.
     """
 
-    def __init__(self, sink: Sink, options: RunOptions, threads: Executor, reader: Reader, pieces: Pieces[T]) -> None:
+    def __init__(
+        self, sink: Sink, options: RunOptions, threads: Executor, reader: ResultFiles, pieces: Pieces[T]
+    ) -> None:
         self._sink = sink
         self._options = options
         self._threads = threads

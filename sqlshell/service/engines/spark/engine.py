@@ -95,7 +95,7 @@ class SparkEngine(ServerEngine):
         def progressed() -> None:
             self._progressed = True
 
-        return SparkSession(self._loop, self._client, self._first, self._results, self._threads, progressed)
+        return SparkSession(self._loop, self._client, self._first, self, self._threads, progressed)
 
     async def reattach(
         self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[EngineSession], None]

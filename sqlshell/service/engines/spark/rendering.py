@@ -11,7 +11,7 @@ import pyarrow as pa
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.parquet import WIDTH, row_width
 from sqlshell.service.engines.duckdb.results.render import finished, instants, row, stored
-from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.results.texts import line, writers
 from sqlshell.service.engines.server.result_writer import FEW
 
@@ -22,7 +22,7 @@ VARIANT = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:
 class Batches:
     """Makes rows of the batches of a result in an instance of DuckDB. Raises Failure."""
 
-    def __init__(self, columns: Sequence[ColumnInfo], first: pa.RecordBatch, instance: SharedInstance) -> None:
+    def __init__(self, columns: Sequence[ColumnInfo], first: pa.RecordBatch, instance: ResultFiles) -> None:
         with instance.cursor() as cursor:
             self.kinds: list[Any] = cursor.from_arrow(_numbered([first.slice(0, 0)])).types
         self.columns = columns

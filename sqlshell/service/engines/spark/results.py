@@ -10,8 +10,8 @@ import pyarrow as pa
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.render import instants
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
-from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.engines.server.result_writer import Pieces, ResultWriter
 from sqlshell.service.engines.spark import plans
@@ -25,7 +25,7 @@ NewWriter = Callable[[Pieces[pa.RecordBatch]], ResultWriter[pa.RecordBatch]]
 class Receiver:
     """Passes one result to what `new_writer` returns. Waiting for that, it asks for no further response."""
 
-    def __init__(self, sql: str, options: RunOptions, instance: SharedInstance, new_writer: NewWriter) -> None:
+    def __init__(self, sql: str, options: RunOptions, instance: ResultFiles, new_writer: NewWriter) -> None:
         self._sql = sql
         self._options = options
         self._instance = instance

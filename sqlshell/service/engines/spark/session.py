@@ -13,7 +13,7 @@ import grpc.aio
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.result_files import Reader
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
 from sqlshell.service.engines.server.loop import EngineLoop
@@ -46,7 +46,7 @@ class SparkSession(ServerSession):
         loop: EngineLoop,
         client: SparkClient,
         first: Place,
-        reader: Reader,
+        reader: ResultFiles,
         threads: Executor,
         progressed: Callable[[], None],
     ) -> None:

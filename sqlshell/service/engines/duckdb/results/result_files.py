@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import shutil
-from collections.abc import Iterator, Sequence
+import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -13,16 +14,18 @@ import duckdb
 from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.interface.strings import ZONED, string_of
+from sqlshell.runtime.isolated_duckdb import hide_progress
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.parquet import WIDTH, file_columns, file_rows, row_width, to_file
 from sqlshell.service.engines.duckdb.results.render import finished_bytes, row, type_id
-from sqlshell.service.engines.duckdb.results.separate_instance import SharedInstance, separate_instance
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.sql.identifiers import literal
 from sqlshell.sql.typed_values import file_type, typed_value
 
 MEMORY: Final = "256MB"
 _MAGIC: Final = b"PAR1"
+_SETTINGS: Final = {"enable_external_file_cache": "false", "autoinstall_known_extensions": "false"}
+_READING: Final = {"temp_directory": "''", "arrow_large_buffer_size": "true"}
 
 _KEPT: Final = {
     **{
@@ -36,11 +39,54 @@ _KEPT: Final = {
 """Ids of DuckDB's types by those of the interface, besides DECIMAL, whose values a file keeps."""
 
 
-class Reader(SharedInstance):
-    """Renders partitions in a separate instance, whose memory is freed with it. Methods raise Failure."""
+def separate_instance(threads: int, settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
+    """A new instance in memory. `settings` are SQL by name; with 0 threads DuckDB chooses their number."""
+    root = duckdb.connect(":memory:")
+    hide_progress(root)
+    for name, value in {**_SETTINGS, **settings}.items():
+        root.execute(f"SET {name} = {value}")
+    if threads:
+        root.execute(f"SET threads = {threads}")
+    return root
+
+
+class ResultFiles:
+    """Implements Results: DuckDB reads and writes the files of results in this process, whatever the engine is.
+
+    It does so in an instance beside the engine's, opened for the first of its callers, in any thread, and closed by
+    release_memory(). Methods raise Failure.
+    """
 
     def __init__(self) -> None:
-        super().__init__({"temp_directory": "''", "arrow_large_buffer_size": "true"})
+        self.threads = 0
+        """The number of threads; with 0 DuckDB chooses."""
+        self._opening = threading.Lock()
+        self._instance: duckdb.DuckDBPyConnection | None = None
+        self._cursors = 0
+
+    def release_memory(self) -> None:
+        """Close the instance, unless it is in use."""
+        with self._opening:
+            if self._instance is not None and not self._cursors:
+                self._instance.close()
+                self._instance = None
+
+    @contextlib.contextmanager
+    def cursor(self) -> Iterator[duckdb.DuckDBPyConnection]:
+        """A cursor for a block, whose errors of DuckDB become Failure."""
+        with self._opening:
+            if self._instance is None:
+                self._instance = separate_instance(self.threads, _READING)
+            cursor = self._instance.cursor()
+            self._cursors += 1
+        try:
+            yield cursor
+        except duckdb.Error as error:
+            raise failure(error) from error
+        finally:
+            cursor.close()
+            with self._opening:
+                self._cursors -= 1
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
         """Render partitions of `counts` rows from row `start` on; rows are separated by commas."""
@@ -82,29 +128,13 @@ class Reader(SharedInstance):
                 "GROUP BY block, part ORDER BY block, part"
             ).fetchall()
 
-
-class ResultFiles:
-    """Implements Results: DuckDB reads and writes the files of results in this process, whatever the engine is."""
-
-    def __init__(self) -> None:
-        self._results = Reader()
-
-    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        return self._results.read(path, start, counts)
-
-    def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
-        return self._results.partitions(path, rows, options)
-
     def convert(
         self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
     ) -> None:
         try:
-            convert(source, ends, columns, instants, target, self._results.threads)
+            convert(source, ends, columns, instants, target, self.threads)
         except duckdb.Error as error:
             raise failure(error) from error
-
-    def release_memory(self) -> None:
-        self._results.release_memory()
 
     def trim_memory(self) -> None:
         """Do nothing, because the service returns the memory of its own process."""
