@@ -10,7 +10,7 @@ import pytest
 from starlette.responses import Response
 
 from sqlshell.service.http.app import document
-from sqlshell.service.http.checks import BATCH
+from sqlshell.service.http.bodies import BATCH
 from sqlshell.service.objects.source import KINDS
 from sqlshell.service.settings import Settings
 from tests.checked import Checked, Json

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import resource
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -17,21 +16,23 @@ from starlette.requests import Request
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.http.bodies import (
     LARGE,
+    OVERHEAD,
     PARTS,
+    STATEMENT_BYTES,
     STRINGS,
     Form,
-    FormReader,
     base_name,
     decoded,
     media_type,
     read_body,
+    text_limit,
 )
 from sqlshell.service.http.budget import SHARE, Budget, Lease
-from sqlshell.service.http.checks import OVERHEAD, STATEMENT_BYTES, Limits
-from sqlshell.service.http.errors import BadRequest
+from sqlshell.service.http.responses import BadRequest
+from sqlshell.service.settings import Settings
 
-LIMITS = Limits(statement=10, attachment=5, attachments=2, name=4, statements=3)
-LIMITS_OF_FILES = Limits(statement=10, attachment=1_000_000, attachments=2)
+LIMITS = Settings(statement_limit=10, attachment_limit=5, attachments=2, name_length=4, statements=3)
+LIMITS_OF_FILES = Settings(statement_limit=10, attachment_limit=1_000_000, attachments=2)
 
 
 def part(name: str, value: bytes = b"", file: str | None = None, *headers: str) -> bytes:
@@ -48,21 +49,27 @@ def free() -> Lease:
     return Lease(Budget(1 << 40), "o")
 
 
-async def chunks(body: bytes, size: int = 1 << 20) -> AsyncIterator[bytes]:
-    for start in range(0, len(body), size):
-        yield body[start : start + size]
+def sent(body: bytes, size: int = 1 << 20, kind: str = KIND) -> Request:
+    """A request with a body that arrives in chunks."""
+    pieces = [body[start : start + size] for start in range(0, len(body), size)]
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": pieces.pop(0) if pieces else b"", "more_body": bool(pieces)}
+
+    return Request({"type": "http", "headers": [(b"content-type", kind.encode())]}, receive)
 
 
 def form(
     folder: Path,
     *parts: bytes,
     size: int = 1 << 20,
-    limits: Limits = LIMITS,
+    limits: Settings = LIMITS,
     lease: Lease | None = None,
     files_lease: Lease | None = None,
 ) -> Form:
-    reader = FormReader(limits, ("request", "more"), "attachments", folder, lease or free(), files_lease or free())
-    return asyncio.run(reader.read(KIND, chunks(b"".join(parts) + b"--b--\r\n", size)))
+    form = Form(limits, ("request", "more"), "attachments", folder, lease or free(), files_lease or free())
+    asyncio.run(form.read(sent(b"".join(parts) + b"--b--\r\n", size)))
+    return form
 
 
 def refused(act: Callable[[], object]) -> tuple[int, str]:
@@ -75,14 +82,14 @@ def of(name: str, value: str) -> dict[str, Any]:
     return {name: value}
 
 
-def read(body: bytes, lease: Lease | None = None, limits: Limits = LIMITS, size: int = 1 << 20) -> StatementRequest:
+def read(body: bytes, lease: Lease | None = None, limits: Settings = LIMITS, size: int = 1 << 20) -> StatementRequest:
     async def work() -> StatementRequest:
-        return await decoded(await read_body(chunks(body, size), limits, lease or free()), limits)
+        return await decoded(await read_body(sent(body, size), limits, lease or free()), limits)
 
     return asyncio.run(work())
 
 
-def request(lease: Lease | None = None, limits: Limits = LIMITS, **fields: object) -> StatementRequest:
+def request(lease: Lease | None = None, limits: Settings = LIMITS, **fields: object) -> StatementRequest:
     return read(json.dumps(fields).encode(), lease, limits)
 
 
@@ -121,9 +128,9 @@ def test_a_form_is_its_fields_and_files(tmp_path: Path, size: int) -> None:
         ((part("x", b"", None, f"X-A: {'a' * 20_000}"),), 400, "cannot read the form"),
         ((part("x", b"", None, *["X-A: b"] * 100),), 400, "cannot read the form"),
         (
-            (part("attachments", b"x", "a"), part("other", b"x" * (LIMITS.text + 1))),
+            (part("attachments", b"x", "a"), part("other", b"x" * (text_limit(LIMITS) + 1))),
             413,
-            f"other: more than {LIMITS.text} bytes (limit set by sqlshell serve --max-bodies-size)",
+            f"other: more than {text_limit(LIMITS)} bytes (limit set by sqlshell serve --max-bodies-size)",
         ),
         ((part("attachments", b"x", "a"), b"--b\r\nno header\r\n\r\n"), 400, "cannot read the form"),
     ],
@@ -139,15 +146,15 @@ def test_a_form_that_is_refused_leaves_nothing(
 def test_a_form_may_be_as_large_as_its_limits(tmp_path: Path) -> None:
     given = [part("x")] * (PARTS - 1)
     files = [part("attachments", b"abc", "a"), part("attachments", b"ab", "b")]
-    read = form(tmp_path, part("request", b"x" * LIMITS.text), *given, *files)
-    assert len(read.fields["request"]) == LIMITS.text == 10 * STATEMENT_BYTES + OVERHEAD
+    read = form(tmp_path, part("request", b"x" * text_limit(LIMITS)), *given, *files)
+    assert len(read.fields["request"]) == text_limit(LIMITS) == 10 * STATEMENT_BYTES + OVERHEAD
     read.attachments.close()
 
 
 def test_the_rest_of_a_large_form_is_read_elsewhere(tmp_path: Path) -> None:
     """Whichever thread reads a piece, the file is whole."""
     content = bytes(range(256)) * (LARGE // 100)
-    limits = Limits(statement=10, attachment=len(content), attachments=1)
+    limits = Settings(statement_limit=10, attachment_limit=len(content), attachments=1)
     read = form(tmp_path, part("attachments", content, "a"), size=LARGE // 3, limits=limits)
     assert read.attachments.files[0].path.read_bytes() == content
     read.attachments.close()
@@ -157,14 +164,14 @@ def test_the_rest_of_a_large_form_is_read_elsewhere(tmp_path: Path) -> None:
 def test_a_form_that_cannot_be_read_is_not_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, body: bytes
 ) -> None:
-    reader = FormReader(LIMITS, (), "attachments", tmp_path, free(), free())
-    assert refused(lambda: asyncio.run(reader.read(KIND, chunks(body))))[0] == 400
+    form = Form(LIMITS, (), "attachments", tmp_path, free(), free())
+    assert refused(lambda: asyncio.run(form.read(sent(body))))[0] == 400
     assert not caplog.records
 
 
 def test_the_boundary_is_required(tmp_path: Path) -> None:
     async def read(kind: str, body: bytes) -> None:
-        await FormReader(LIMITS, (), "attachments", tmp_path, free(), free()).read(kind, chunks(body))
+        await Form(LIMITS, (), "attachments", tmp_path, free(), free()).read(sent(body, kind=kind))
 
     for kind in ("multipart/form-data", "multipart/form-data; boundary="):
         assert refused(lambda kind=kind: asyncio.run(read(kind, b""))) == (  # type: ignore[misc]
@@ -184,7 +191,9 @@ def test_memory_and_space_are_leased_and_given_back(tmp_path: Path) -> None:
 
         async def read() -> Form:
             leases = Lease(texts, "o"), Lease(uploads, "o")
-            return await FormReader(LIMITS, ("request",), "attachments", tmp_path, *leases).read(KIND, chunks(given))
+            form = Form(LIMITS, ("request",), "attachments", tmp_path, *leases)
+            await form.read(sent(given))
+            return form
 
         first = await read()
         assert not texts.take("o", 1)
@@ -230,29 +239,6 @@ def test_a_file_for_which_the_disk_has_no_space(tmp_path: Path, size: int) -> No
     assert uploads.take("o", 2 * size)
 
 
-def test_memory_is_not_returned_at_the_end_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.service.http.budget.REST_SECONDS", 0)
-    failures: list[dict[str, Any]] = []
-
-    async def work() -> None:
-        loop = asyncio.get_running_loop()
-        loop.set_exception_handler(lambda _, failure: failures.append(failure))
-        ended = ThreadPoolExecutor()
-        ended.shutdown()
-        loop.set_default_executor(ended)
-        budget = Budget(SHARE)
-        assert budget.take("o", 1)
-        budget.give("o", 1)
-        await asyncio.sleep(0.01)
-
-    asyncio.run(work())
-    assert not failures
-    without_loop = Budget(SHARE)
-    assert without_loop.take("o", 1)
-    without_loop.give("o", 1)
-    assert without_loop.take("o", 1)
-
-
 def test_a_body_is_as_long_as_the_memory_for_it() -> None:
     lease = Lease(Budget(SHARE * 20), "o")
     assert refused(lambda: request(lease, statement="select 1"))[0] == 503
@@ -276,7 +262,11 @@ def test_a_body_is_as_long_as_the_memory_for_it() -> None:
         ({"statements": ["xxxxx", "xxxxxx"]}, 413, "request.statements is longer than 10 characters"),
         ({"statements": ["x"], "onError": "panic"}, 400, "request.onError: expected stop or continue, not 'panic'"),
         ({"statement": "x", "parameters": {"rowLimit": -1}}, 400, "request.parameters.rowLimit must not be negative"),
-        ({"statement": "x" * (20 + OVERHEAD)}, 413, f"the body is larger than {LIMITS.text} bytes (limit set by"),
+        (
+            {"statement": "x" * (20 + OVERHEAD)},
+            413,
+            f"the body is larger than {text_limit(LIMITS)} bytes (limit set by",
+        ),
         ({"statement": "x", "parameters": {"timezone": "ROC "}}, 400, "request.parameters.timezone: unknown"),
     ],
 )
@@ -311,8 +301,8 @@ def test_a_sessions_id_and_a_time_zone_may_have_their_length() -> None:
 
 
 def test_the_least_of_two_limits_bounds_a_text() -> None:
-    assert Limits(statement=10, attachment=1, attachments=1, bodies=8 * 7).text == 7 + OVERHEAD
-    assert Limits(statement=1, attachment=1, attachments=1, bodies=8 * 7).text == STATEMENT_BYTES + OVERHEAD
+    assert text_limit(Settings(statement_limit=10, bodies_size=8 * 7)) == 7 + OVERHEAD
+    assert text_limit(Settings(statement_limit=1, bodies_size=8 * 7)) == STATEMENT_BYTES + OVERHEAD
 
 
 def test_encodings_and_types() -> None:
@@ -347,7 +337,7 @@ ODD = 'é😀"\\ \n\x01/'
 @pytest.mark.parametrize("size", [1, 100, LARGE])
 @pytest.mark.parametrize("ascii_", [True, False], ids=["escapes", "characters"])
 def test_a_body_in_chunks_is_the_whole(ascii_: bool, size: int) -> None:
-    limits = Limits(statement=1 << 20, attachment=0, attachments=0)
+    limits = Settings(statement_limit=1 << 20, attachment_limit=0, attachments=0)
     for fields in (
         {"statement": ODD * 40, "database": "d" * 200, "parameters": {"sessionID": "s" * 200, "timezone": "UTC"}},
         {"statements": [ODD * number for number in range(1, 40)], "onError": "continue"},
@@ -375,6 +365,6 @@ def test_a_body_in_chunks_is_the_whole(ascii_: bool, size: int) -> None:
     ],
 )
 def test_what_is_no_request_is_refused(body: bytes, status: int, length: int) -> None:
-    limits = Limits(statement=1 << 20, attachment=0, attachments=0)
+    limits = Settings(statement_limit=1 << 20, attachment_limit=0, attachments=0)
     told = refused(lambda: read(b" " * length + body, limits=limits))
     assert (told[0], told[1].startswith("request: ")) == (status, True), told

@@ -25,7 +25,7 @@ from sqlshell.service.engines.duckdb.results.render import finished, finished_by
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles, convert
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
-from sqlshell.service.http import partitions
+from sqlshell.service.http import results as partitions
 from sqlshell.service.http.budget import Budget
 from sqlshell.service.organizations import streams
 from sqlshell.service.results import results

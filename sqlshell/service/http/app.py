@@ -16,24 +16,32 @@ import msgspec
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response, StreamingResponse
+from starlette.responses import Response
 from starlette.routing import Route, WebSocketRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from starlette.websockets import WebSocket
 
-from sqlshell.interface.models import PARQUET, StatementRequest, Version
+from sqlshell.interface.models import PARQUET, Version
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import BY_PLANE, LEGACY, BearerAuth, Guard, caller_of
-from sqlshell.service.http.bodies import Bodies
+from sqlshell.service.http.bodies import NOT_ZONES, Bodies, check_timezone
 from sqlshell.service.http.budget import Budget
-from sqlshell.service.http.checks import NOT_ZONES, check_timezone
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
-from sqlshell.service.http.errors import JSON, NOT_RUN, UNAVAILABLE, BadRequest, message
-from sqlshell.service.http.files import chunks, conditional_response, prefers
-from sqlshell.service.http.partitions import Partitions
-from sqlshell.service.http.responses import Responses, combined_response, json_response, without_bytes
+from sqlshell.service.http.responses import (
+    JSON,
+    NOT_RUN,
+    UNAVAILABLE,
+    BadRequest,
+    Content,
+    ContentResponse,
+    conditional_response,
+    json_response,
+    message,
+    prefers,
+    without_bytes,
+)
+from sqlshell.service.http.results import Partitions, Responses, combined_response
 from sqlshell.service.objects import source
-from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.names import name_pattern
 from sqlshell.service.refusals import (
     InvalidRequest,
@@ -103,7 +111,7 @@ def make_app(statements: StatementService, token: str, settings: Settings, hosts
     if settings.legacy:
         from sqlshell.service.http.legacy import Legacy
 
-        legacy = Legacy(statements, bodies, partitions)
+        legacy = Legacy(statements, settings, bodies, partitions)
         routes += [
             Route("/run-statement", legacy.run, methods=["POST"]),
             Route("/copy/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
@@ -165,19 +173,12 @@ class Endpoints:
 
     async def submit(self, request: Request) -> Response:
         """POST /v2/statements."""
-        lease = self._bodies.lease(request)
-        try:
-            asked, attachments = await self._bodies.submission(request, lease)
-            if self._forwarding is not None and not self._statements.draining:
-                elsewhere = await self._forwarding.submission(request, asked, attachments)
-                if elsewhere is not None:
-                    attachments.close()
-                    return elsewhere
-            return await self._run(request, asked, attachments)
-        finally:
-            lease.close()
-
-    async def _run(self, request: Request, asked: StatementRequest, attachments: Attachments) -> Response:
+        asked, attachments = await self._bodies.submission(request)
+        if self._forwarding is not None and not self._statements.draining:
+            elsewhere = await self._forwarding.submission(request, asked, attachments)
+            if elsewhere is not None:
+                attachments.close()
+                return elsewhere
         timezone = (asked.parameters.timezone if asked.parameters else None) or ""
         caller = caller_of(request)
         try:
@@ -247,18 +248,20 @@ class Endpoints:
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
         try:
             path = await asyncio.to_thread(source.path_of, organization, resource)
+            content = Content(resource.detail["size"], file=await asyncio.to_thread(path.open, "rb"))
         except OSError as error:
             status = 503 if isinstance(error, TimeoutError) else 500
             raise BadRequest(f"cannot read the file: {error.strerror or error}", status) from error
-        part = conditional_response(request, f'"{resource.detail["sha256"]}"', resource.detail["size"])
+        part = conditional_response(request, f'"{resource.detail["sha256"]}"', content.size)
         headers = {
             **part.headers,
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(resource.detail['file'], safe='')}",
             "X-Content-Type-Options": "nosniff",
         }
         if part.span is None:
+            content.close()
             return without_bytes(part)
-        return StreamingResponse(chunks(path, part.span), part.status, headers, "application/octet-stream")
+        return ContentResponse(content.limit(part.span), part.status, headers, "application/octet-stream")
 
     async def document(self, request: Request) -> Response:
         # Built once, because clients without a token may request it.

@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest, least_role
 from sqlshell.service.http.connections import note_token
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
-from sqlshell.service.http.errors import NOT_RUN, UNAVAILABLE, message
+from sqlshell.service.http.responses import NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.storage.storage import Unavailable
 
 OPEN = frozenset({"/openapi.json"})

@@ -1,4 +1,7 @@
-"""Reads the bodies of requests, JSON or a form, within limits of size, memory and disk space."""
+"""Reads the bodies of requests, JSON or a form, within limits of size, memory and disk space, and checks their fields.
+
+Every function raises BadRequest; its message names the field.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,22 @@ import contextlib
 import logging
 import os
 import tempfile
-from collections.abc import AsyncIterator, Collection, Iterator
+import zoneinfo
+from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-from msgspec import Struct, field
 from python_multipart.multipart import MultipartParser, parse_options_header
 from starlette.requests import Request
 
 from sqlshell.interface.models import StatementRequest
+from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.budget import Budget, Lease
-from sqlshell.service.http.checks import BATCH, Limits, check_request
-from sqlshell.service.http.errors import JSON, BadRequest
+from sqlshell.service.http.responses import JSON, BadRequest
 from sqlshell.service.objects.attachments import Attachment, Attachments
+from sqlshell.service.objects.names import check_name
 from sqlshell.service.settings import Settings, limit_note
 from sqlshell.service.statements.service import StatementService
 
@@ -30,6 +34,18 @@ from sqlshell.service.statements.service import StatementService
 logging.getLogger("python_multipart").setLevel(logging.ERROR)
 
 FORM = "multipart/form-data"
+
+STATEMENT_BYTES = 2
+"""Bytes of JSON that a character of a statement may take. Decoding blocks all threads, so the whole is limited."""
+
+BODY_PART = 8
+"""One body may use 1/8 of the memory for all bodies."""
+
+OVERHEAD = 64 << 10
+"""The maximum size of a request without its statement, in bytes."""
+
+BATCH = 1000
+"""The maximum number of statements of a batch."""
 
 STRINGS = BATCH + 4000
 """The maximum number of strings of a request: statements, keys and other values."""
@@ -40,61 +56,48 @@ PARTS = 100
 LARGE = 256 << 10
 """What is larger, in bytes, is decoded or stored in a thread."""
 
+NOT_ZONES = frozenset({"localtime", "posixrules"})
+"""Files in the system's time zone database that are not time zones."""
+
 _decode = msgspec.json.Decoder(StatementRequest).decode
 
 
-class Form(Struct):
-    """The fields of a form by name, and its files."""
-
-    fields: dict[str, bytearray] = field(default_factory=dict)
-    attachments: Attachments = field(default_factory=Attachments)
-
-
 class Bodies:
-    """Reads the bodies of requests. Every method raises BadRequest, and submission() also Refusal."""
+    """Reads the bodies of requests. submission() also raises Refusal."""
 
     def __init__(self, statements: StatementService, settings: Settings) -> None:
         self._statements = statements
+        self._settings = settings
         self._memory = Budget(settings.bodies_size)
         self._uploads = Budget(settings.uploads_size)
-        self.limits = Limits(
-            settings.statement_limit,
-            settings.attachment_limit,
-            settings.attachments,
-            settings.name_length,
-            settings.statements,
-            settings.bodies_size,
-        )
 
-    def lease(self, request: Request) -> Lease:
-        """The share of the memory for request bodies that this request uses."""
-        return Lease(self._memory, caller_of(request).organization)
-
-    async def submission(self, request: Request, lease: Lease) -> tuple[StatementRequest, Attachments]:
+    async def submission(self, request: Request) -> tuple[StatementRequest, Attachments]:
         """The body of a submission: JSON, or a form with the part "request" and attachments."""
         kind = media_type(request, (FORM, JSON))
         size = request.headers.get("content-length", "0")
         # Checked before the body is read: refusing early is cheaper.
         self._statements.admission.check_room(caller_of(request), int(size) if size.isdecimal() else 0)
-        if kind == JSON:
-            body = await read_body(request.stream(), self.limits, lease)
-            return await decoded(body, self.limits), Attachments()
-        form = await self.form(request, ("request",), "attachments", lease)
-        try:
-            if "request" not in form.fields:
-                raise BadRequest("part 'request' is missing")
-            return await decoded(form.fields.pop("request"), self.limits), form.attachments
-        except BaseException:
-            form.attachments.close()
-            raise
+        if kind == FORM:
+            form = await self.form(request, ("request",), "attachments")
+            try:
+                if "request" not in form.fields:
+                    raise BadRequest("part 'request' is missing")
+                return await decoded(form.fields["request"], self._settings), form.attachments
+            except BaseException:
+                form.attachments.close()
+                raise
+        with contextlib.closing(Lease(self._memory, caller_of(request).organization)) as lease:
+            return await decoded(await read_body(request, self._settings, lease), self._settings), Attachments()
 
-    async def form(self, request: Request, fields: Collection[str], files: str, lease: Lease) -> Form:
+    async def form(self, request: Request, fields: Collection[str], files: str) -> Form:
         """A form with these text fields, and files in the parts named `files`."""
         media_type(request, (FORM,))
         folder = await asyncio.to_thread(self._statements.organizations.uploads)
-        uploads = Lease(self._uploads, caller_of(request).organization)
-        reader = FormReader(self.limits, fields, files, folder, lease, uploads)
-        return await reader.read(request.headers.get("content-type", ""), request.stream())
+        holder = caller_of(request).organization
+        with contextlib.closing(Lease(self._memory, holder)) as lease:
+            form = Form(self._settings, fields, files, folder, lease, Lease(self._uploads, holder))
+            await form.read(request)
+        return form
 
 
 def media_type(request: Request, known: Collection[str]) -> str:
@@ -108,29 +111,35 @@ def media_type(request: Request, known: Collection[str]) -> str:
     return kind
 
 
-async def read_body(stream: AsyncIterator[bytes], limits: Limits, lease: Lease) -> bytearray:
-    """Read a body of JSON. Raises BadRequest if it is too large, or has too many strings."""
-    body = bytearray()
-    async for chunk in stream:
+async def read_body(request: Request, settings: Settings, lease: Lease) -> bytearray:
+    """Read a body of JSON."""
+    body, most = bytearray(), text_limit(settings)
+    async for chunk in request.stream():
         grow(lease, len(chunk))
         body += chunk
-        if len(body) > limits.text:
-            raise BadRequest(f"the body is larger than {limits.text} bytes {limit_note('bodies_size')}", 413)
+        if len(body) > most:
+            raise BadRequest(f"the body is larger than {most} bytes {limit_note('bodies_size')}", 413)
     return body
 
 
-async def decoded(body: bytearray, limits: Limits) -> StatementRequest:
-    """Decode a statement request, in a thread if it is large. Raises BadRequest that names the field."""
-    strings = 0
-    for start in range(0, len(body), LARGE):
-        # Unescaped quotes, of which each string has two. Looked at in pieces, because each look blocks all threads.
-        piece = body[start : start + LARGE]
-        strings += piece.count(b'"') - piece.count(b'\\"')
-        if strings > 2 * STRINGS:
-            raise BadRequest(f"request: the body has more than {STRINGS} strings", 413)
-        await asyncio.sleep(0)
+def text_limit(settings: Settings) -> int:
+    """The maximum size of a form's fields together, or of a JSON body, in bytes."""
+    return min(settings.statement_limit * STATEMENT_BYTES, settings.bodies_size // BODY_PART) + OVERHEAD
+
+
+async def decoded(body: bytearray, settings: Settings) -> StatementRequest:
+    """Decode a statement request, in a thread if it is large."""
+    request = await asyncio.to_thread(_decoded, body) if len(body) > LARGE else _decoded(body)
+    check_request(request, settings)
+    return request
+
+
+def _decoded(body: bytearray) -> StatementRequest:
+    # Unescaped quotes, of which each string has two.
+    if body.count(b'"') - body.count(b'\\"') > 2 * STRINGS:
+        raise BadRequest(f"request: the body has more than {STRINGS} strings", 413)
     try:
-        request = await asyncio.to_thread(_decode, body) if len(body) > LARGE else _decode(body)
+        return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         detail = str(error)
         if "truncated" in detail or "surrogate" in detail:
@@ -138,8 +147,6 @@ async def decoded(body: bytearray, limits: Limits) -> StatementRequest:
         raise BadRequest(f"request: {detail}") from None
     except RecursionError:
         raise BadRequest("request: the JSON is nested too deeply") from None
-    check_request(request, limits)
-    return request
 
 
 def grow(lease: Lease, size: int, bound: str = "bodies_size") -> None:
@@ -148,35 +155,35 @@ def grow(lease: Lease, size: int, bound: str = "bodies_size") -> None:
         raise BadRequest(f"too much data is being uploaded at once {limit_note(bound)}; try again later", 503)
 
 
-class FormReader:
-    """Reads a multipart form: each of `fields` once, and any number of files in parts named `files`.
+class Form:
+    """A multipart form: each of the fields `known` once, and any number of files in parts named `files`.
 
     Files are written to `folder`; other parts are ignored. `lease` counts the memory of the fields, `uploads` the size
-    of the files until the form is closed.
+    of the files until the attachments are closed.
 
     Unlike Starlette's form(), it limits all texts together, and writes a file once, to its final place.
     """
 
     def __init__(
-        self, limits: Limits, fields: Collection[str], files: str, folder: Path, lease: Lease, uploads: Lease
+        self, settings: Settings, known: Collection[str], files: str, folder: Path, lease: Lease, uploads: Lease
     ) -> None:
-        self._limits = limits
-        self._fields = fields
+        self.fields: dict[str, bytearray] = {}
+        self.attachments = Attachments(on_close=uploads.close)
+        self._settings = settings
+        self._text_limit = text_limit(settings)
+        self._known = known
         self._files = files
         self._folder = folder
         self._lease = lease
         self._uploads = uploads
-        self._form = Form()
-        self._form.attachments.on_close = uploads.close
         self._parts = self._texts = self._bytes = 0
         self._ended = False
         self._header, self._disposition = bytearray(), bytearray()
         self._name = ""
         self._file: BinaryIO | None = None
 
-    async def read(self, content_type: str, stream: AsyncIterator[bytes]) -> Form:
-        """Raises BadRequest that names the part, or says that the disk is full."""
-        boundary = parse_options_header(content_type)[1].get(b"boundary")
+    async def read(self, request: Request) -> None:
+        boundary = parse_options_header(request.headers.get("content-type", ""))[1].get(b"boundary")
         if not boundary:
             raise BadRequest("Content-Type: multipart/form-data has no boundary")
         try:
@@ -194,7 +201,7 @@ class FormReader:
                 },
             )
             size = 0
-            async for chunk in stream:
+            async for chunk in request.stream():
                 size += len(chunk)
                 if size <= LARGE:
                     parser.write(chunk)
@@ -208,15 +215,14 @@ class FormReader:
                 # If the disk is full, what was not written yet cannot be written now either.
                 with contextlib.suppress(OSError):
                     self._file.close()
-            self._form.attachments.close()
+            self.attachments.close()
             if isinstance(error, ValueError):
                 raise BadRequest(f"cannot read the form: {error}") from None
             raise
-        return self._form
 
     def _begin(self) -> None:
         self._parts += 1
-        most = PARTS + self._limits.attachments
+        most = PARTS + self._settings.attachments
         if self._parts > most:
             raise BadRequest(f"the form has more than {most} parts", 413)
         self._name = ""
@@ -233,36 +239,36 @@ class FormReader:
         options = parse_options_header(bytes(self._disposition))[1]
         self._name = options.get(b"name", b"").decode("utf-8", "replace")
         if self._name != self._files:
-            if self._name in self._form.fields:
+            if self._name in self.fields:
                 raise BadRequest(f"part {self._name!r} occurs more than once")
-            if self._name in self._fields:
-                self._form.fields[self._name] = bytearray()
+            if self._name in self._known:
+                self.fields[self._name] = bytearray()
             return
         name = base_name(options.get(b"filename", b""))
         if name in {"", ".", ".."}:
             raise BadRequest(f"part {self._files!r} has no file name")
-        if len(self._form.attachments.files) >= self._limits.attachments:
-            raise BadRequest(f"{self._files}: more than {self._limits.attachments} files", 413)
+        if len(self.attachments.files) >= self._settings.attachments:
+            raise BadRequest(f"{self._files}: more than {self._settings.attachments} files", 413)
         with self._storing():
             handle, path = tempfile.mkstemp(dir=self._folder)
         self._file = os.fdopen(handle, "wb")
-        self._form.attachments.files.append(Attachment(name, Path(path)))
+        self.attachments.files.append(Attachment(name, Path(path)))
 
     def _data(self, chunk: bytes, start: int, end: int) -> None:
         if self._file is not None:
             self._bytes += end - start
-            if self._bytes > self._limits.attachment:
-                raise BadRequest(f"{self._files}: more than {self._limits.attachment} bytes", 413)
+            if self._bytes > self._settings.attachment_limit:
+                raise BadRequest(f"{self._files}: more than {self._settings.attachment_limit} bytes", 413)
             grow(self._uploads, end - start, "uploads_size")
             with self._storing():
                 self._file.write(chunk[start:end])
             return
         self._texts += end - start
-        if self._texts > self._limits.text:
-            raise BadRequest(f"{self._name}: more than {self._limits.text} bytes {limit_note('bodies_size')}", 413)
-        if self._name in self._form.fields:
+        if self._texts > self._text_limit:
+            raise BadRequest(f"{self._name}: more than {self._text_limit} bytes {limit_note('bodies_size')}", 413)
+        if self._name in self.fields:
             grow(self._lease, end - start)
-            self._form.fields[self._name] += chunk[start:end]
+            self.fields[self._name] += chunk[start:end]
 
     def _end(self) -> None:
         if self._file is not None:
@@ -286,3 +292,77 @@ class FormReader:
 def base_name(given: bytes) -> str:
     """The last component of a file name, with slashes or backslashes."""
     return given.decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2].replace("\0", "")
+
+
+def check_request(request: StatementRequest, settings: Settings) -> None:
+    if request.statements is None:
+        check_statement(request.statement, "request.statement", settings)
+    else:
+        _check_batch(request, settings)
+    check_names(request, settings)
+    if request.parameters is not None:
+        check_timezone(request.parameters.timezone, "request.parameters.timezone")
+        if request.parameters.row_limit is not None and request.parameters.row_limit < 0:
+            raise BadRequest("request.parameters.rowLimit must not be negative")
+        if request.parameters.transaction not in {None, "open", "failed"}:
+            raise BadRequest(
+                f"request.parameters.transaction: expected open or failed, not {request.parameters.transaction[:40]!r}"
+            )
+
+
+def _check_batch(request: StatementRequest, settings: Settings) -> None:
+    statements = request.statements or []
+    if request.statement:
+        raise BadRequest("request.statement and request.statements cannot be used together")
+    most = min(BATCH, settings.statements)
+    if not 0 < len(statements) <= most:
+        raise BadRequest(f"request.statements has {len(statements)} statements; 1 to {most} are allowed")
+    if not all(map(str.strip, statements)):
+        number = next(number for number, text in enumerate(statements) if not text.strip())
+        raise BadRequest(f"request.statements[{number}] is empty")
+    if sum(map(len, statements)) > settings.statement_limit:
+        raise BadRequest(f"request.statements is longer than {settings.statement_limit} characters", 413)
+    if request.on_error not in {None, "stop", "continue"}:
+        raise BadRequest(f"request.onError: expected stop or continue, not {request.on_error[:40]!r}")
+
+
+def check_names(request: StatementRequest, settings: Settings) -> None:
+    """Check the length of the fields of the context and of the session's ID, and that nothing in the ID could be shown
+    as another one.
+    """
+    most, parameters = settings.name_length, request.parameters
+    given = {
+        "organization": request.organization,
+        "role": request.role,
+        "database": request.database,
+        "schema": request.schema,
+        "store": request.store,
+        "computePool": request.compute_pool,
+        "parameters.timezone": parameters.timezone if parameters is not None else None,
+        "parameters.sessionID": parameters.session_id if parameters is not None else None,
+    }
+    for name, text in given.items():
+        if text is not None and len(text) > most:
+            raise BadRequest(f"request.{name} is longer than {most} characters")
+    try:
+        check_name((parameters.session_id if parameters is not None else None) or "")
+    except Failure as failure:
+        raise BadRequest(f"request.parameters.sessionID: {failure.message}") from None
+
+
+def check_statement(text: str, place: str, settings: Settings) -> None:
+    if not text.strip():
+        raise BadRequest(f"{place} is empty")
+    if len(text) > settings.statement_limit:
+        raise BadRequest(f"{place} is longer than {settings.statement_limit} characters", 413)
+
+
+def check_timezone(name: str | None, place: str) -> None:
+    if name is None or name == "UTC":
+        return
+    try:
+        if name in NOT_ZONES:
+            raise ValueError
+        zoneinfo.ZoneInfo(name)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        raise BadRequest(f"{place}: unknown time zone {name[:100]!r}") from None

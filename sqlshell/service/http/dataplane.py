@@ -20,7 +20,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, DataplaneRequest
 from sqlshell.service.catalog import Caller, Catalog
 from sqlshell.service.failure import Failure
-from sqlshell.service.http.budget import Budget
+from sqlshell.service.http.budget import Budget, Lease
 from sqlshell.service.http.connections import note_token
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.streams import Query
@@ -164,7 +164,7 @@ async def _send(
     session: str,
     unread: Budget,
 ) -> None:
-    taken = 0
+    lease = Lease(unread, organization.id)
     try:
         await socket.send_text(_metadata(query.feed.columns))
         async with organization.streams.reader(query, session) as (position, skip):
@@ -178,18 +178,17 @@ async def _send(
                     break
                 end, rows = news
                 size = sum(map(len, rows))
-                if size > SMALL and not taken:
+                if size > SMALL and not lease.size:
                     # The rows are read again once memory is available.
                     del news, rows
-                    taken = await unread.wait(organization.id, size)
+                    lease = await unread.wait(organization.id, size)
                     continue
                 for number, row in enumerate(rows[skip:], skip + 1):
                     # Waits for a slow reader; the rows that it has not read remain in the table.
                     await socket.send_text(f'{{"type":"data","headers":{{}},"data":{row}}}')
                     if session:
                         query.places[session] = (position, number)
-                unread.give(organization.id, taken)
-                taken = 0
+                lease.close()
                 position, skip = end, 0
                 if session:
                     query.places[session] = (position, skip)
@@ -198,7 +197,7 @@ async def _send(
     except (WebSocketDisconnect, RuntimeError, OSError):
         return
     finally:
-        unread.give(organization.id, taken)
+        lease.close()
 
 
 async def _gone(socket: WebSocket) -> None:

@@ -20,7 +20,7 @@ from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster, Peer
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.connections import is_disconnected
 from sqlshell.service.http.dataplane import BASE
-from sqlshell.service.http.errors import NOT_RUN, message
+from sqlshell.service.http.responses import NOT_RUN, message
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import StorageError

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import uuid
@@ -17,10 +18,10 @@ from sqlshell.interface.models import Rows, StatementRequest
 from sqlshell.service.catalog import Caller
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import caller_of
-from sqlshell.service.http.bodies import Bodies, Form
-from sqlshell.service.http.checks import check_names, check_statement
-from sqlshell.service.http.errors import BadRequest, message
-from sqlshell.service.http.partitions import Partitions
+from sqlshell.service.http.bodies import Bodies, Form, check_names, check_statement
+from sqlshell.service.http.responses import BadRequest, message
+from sqlshell.service.http.results import Partitions
+from sqlshell.service.settings import Settings
 from sqlshell.service.statements.artifacts import is_creation_row
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import Statement
@@ -39,23 +40,22 @@ _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))
 class Legacy:
     """Serves the legacy endpoints."""
 
-    def __init__(self, statements: StatementService, bodies: Bodies, partitions: Partitions) -> None:
+    def __init__(
+        self, statements: StatementService, settings: Settings, bodies: Bodies, partitions: Partitions
+    ) -> None:
         self._statements = statements
+        self._settings = settings
         self._bodies = bodies
         self._partitions = partitions
 
     async def run(self, request: Request) -> Response:
         """POST /run-statement."""
-        lease = self._bodies.lease(request)
+        form = await self._bodies.form(request, FIELDS, "attachment")
         try:
-            form = await self._bodies.form(request, FIELDS, "attachment", lease)
-            try:
-                asked = self._read(form)
-            except BadRequest:
-                form.attachments.close()
-                raise
-        finally:
-            lease.close()
+            asked = self._read(form)
+        except BadRequest:
+            form.attachments.close()
+            raise
         try:
             caller = caller_of(request)
             records = await self._statements.submit(asked, caller, form.attachments)
@@ -81,7 +81,7 @@ class Legacy:
                 texts[name] = form.fields.get(name, bytearray()).decode()
             except UnicodeDecodeError:
                 raise BadRequest(f"{name} is not valid UTF-8") from None
-        check_statement(texts["statement"], "statement", self._bodies.limits)
+        check_statement(texts["statement"], "statement", self._settings)
         if texts["orgID"]:
             try:
                 uuid.UUID(texts["orgID"])
@@ -95,7 +95,7 @@ class Legacy:
             texts["schemaName"] or None,
             texts["storeName"] or None,
         )
-        check_names(asked, self._bodies.limits.name)
+        check_names(asked, self._settings)
         return asked
 
     async def _elements(self, records: Sequence[Statement], caller: Caller) -> AsyncIterator[bytes]:
@@ -114,8 +114,8 @@ class Legacy:
             if outcome is not None and outcome.columns and not is_creation_row(outcome):
                 names = _distinct([column.name or "" for column in outcome.columns])
                 for partition in range(len(record.spool.layout.counts)):
-                    async with self._partitions.held(record, partition):
-                        body = await self._partitions.partition(record, partition, "UTC")
+                    with contextlib.closing(await self._partitions.rows(record, partition, "UTC")) as rows:
+                        body = b"".join([piece async for piece in rows.pieces()])
                         objects = await asyncio.to_thread(_objects, names, body)
                         if objects:
                             yield (b"," if partition else b"") + objects

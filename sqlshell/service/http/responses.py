@@ -1,242 +1,101 @@
-"""Turns records of statements into HTTP responses."""
+"""Responses: errors, JSON, and bytes that are sent as fast as the client reads them, whole or in part (RFC 9110)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+import re
+from collections.abc import AsyncIterator, Mapping
+from typing import BinaryIO
 
 import msgspec
-from msgspec.structs import replace
+from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
-from sqlshell.interface import sqlstate
-from sqlshell.interface.models import (
-    ENGINE_TYPES,
-    MINIMAL,
-    PARQUET,
-    ColumnInfo,
-    ContextEcho,
-    Metadata,
-    PartitionInfo,
-    StatementResponse,
-)
-from sqlshell.service.catalog import Caller
-from sqlshell.service.failure import Failure
+from sqlshell.service.http.budget import Lease
 from sqlshell.service.http.connections import is_disconnected
-from sqlshell.service.http.dataplane import DataPlane
-from sqlshell.service.http.errors import EXTENSIONS, JSON, BadRequest, message
-from sqlshell.service.http.files import ConditionalResponse, accepts, conditional_response, has_preference
-from sqlshell.service.http.partitions import Partitions, Rows
-from sqlshell.service.statements.batches import Batch
-from sqlshell.service.statements.statement import Statement
-from sqlshell.service.statements.undelivered_secrets import Secret, UndeliveredSecrets
 
-BATCH_BYTES = 1 << 20
-"""When a response to a batch has this many bytes, the rest goes into the next response."""
+EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions, copy, whole-result, engines, describe", "Vary": "Accept, Prefer"}
+"""Headers of each response: what this service supports beyond the interface, and what chooses the form of a result."""
 
-MINIMAL_BYTES = 1 << 20
-"""The rows of a result with fewer bytes of JSON are always in the response."""
+JSON = "application/json"
 
-CLOSED = b"]}"
+NOT_RUN = {"Sqlshell-Not-Run": "true"}
+"""A header: the request had no effect, so a client may send its statements again."""
 
+PIECE = 256 << 10
+"""Bytes that are passed to a connection at once; the next piece follows when these are sent."""
 
-class Responses:
-    """Makes responses from records."""
+UNAVAILABLE = "the database of the service does not respond; try again"
 
-    def __init__(self, partitions: Partitions, plane: DataPlane, undelivered_secrets: UndeliveredSecrets) -> None:
-        self._partitions = partitions
-        self._plane = plane
-        self._undelivered = undelivered_secrets
-
-    async def one(
-        self,
-        record: Statement,
-        partition: int,
-        timezone: str,
-        request: Request,
-        caller: Caller,
-        *,
-        by_plane: bool = False,
-    ) -> Response:
-        """The response for a record: a status while it runs, a failure, or a result set with one partition.
-
-        `by_plane` says that the request came to the data plane. Raises BadRequest for a partition out of range.
-        """
-        head = self._head(record, request, caller, by_plane=by_plane)
-        if record.running:
-            return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
-        body = await self._result(head, record, partition, timezone, request, caller, by_plane=by_plane)
-        if isinstance(body, Rows):
-            response: Response = RowsResponse(body, before=_opened(head), behind=CLOSED)
-        else:
-            response = json_response(body or _encoded(head))
-        if record.began:
-            queued = max(0.0, record.finished - record.created - record.seconds)
-            response.headers["Server-Timing"] = f"queue;dur={queued * 1e3:.3f}, run;dur={record.seconds * 1e3:.3f}"
-        if _minimal(record, request) and head.metadata is not None and head.metadata.partition_info:
-            response.headers["Preference-Applied"] = MINIMAL
-        if body is not None:
-            # Lets a client check that it got the partition that it requested.
-            path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
-            response.headers["Content-Location"] = f"{path}?partitionID={partition}"
-        return response
-
-    async def whole(self, record: Statement, request: Request, *, by_plane: bool) -> Response | None:
-        """The response for a record whose whole result is wanted as a Parquet file; None where the response is JSON:
-        a statement that runs, failed or has no rows, rows that only the data plane gives, and a result that is kept as
-        JSON, if JSON is accepted too. Otherwise a file with typed values is made of it.
-
-        Raises BadRequest.
-        """
-        outcome = record.outcome
-        if record.running or outcome is None or not outcome.columns or sqlstate.failed(record.sql_state):
-            return None
-        if not by_plane and self._plane.sends_rows_of(record):
-            return None
-        if not record.spool.layout.typed and accepts(request, JSON):
-            return None
-        try:
-            typed = not accepts(request, JSON)
-            rows = await self._partitions.whole(record, lambda: is_disconnected(request.scope), typed=typed)
-        except OSError as error:
-            raise _unreadable(error) from error
-        except Failure as error:
-            raise _unreadable_rows(error, record) from error
-        part = conditional_response(request, f'"{record.statement_id}"', rows.size)
-        if part.span is None:
-            rows.close()
-            return without_bytes(part)
-        rows.limit(part.span.start, part.span.end)
-        return RowsResponse(rows, part.status, part.headers, PARQUET)
-
-    async def batch(self, batch: Batch, start: int, timezone: str, request: Request, caller: Caller) -> Response:
-        """The finished statements of a batch from number `start` on, as many as fit into one response.
-
-        Each has the form of one() with its first partition; the rows of large results require lookups.
-        """
-        parts: list[bytes] = []
-        size, failed, context = 0, "", None
-        records = batch.records[start:]
-        for record in records:
-            if (record.running and record.feed is None and not record.started) or size > BATCH_BYTES:
-                break
-            head = self._head(record, request, caller)
-            body: bytes | Rows | None = None
-            if not record.running:
-                head.elapsed = round(record.seconds, 6)
-                failed = failed or (record.sql_state if sqlstate.failed(record.sql_state) else "")
-                small = record.spool.layout.form == "record"
-                body = await self._result(head, record, 0, timezone, request, caller, rows=small, context=context)
-            parts.append(body if isinstance(body, bytes) else _encoded(head))
-            size += len(parts[-1])
-            context = record.context
-            if record.running and record.feed is None:
-                break
-        ended = not any(record.running and record.feed is None for record in records)
-        whole = batch.finished.is_set() and len(parts) == len(records) and ended
-        first = batch.records[0]
-        head = StatementResponse(
-            sql_state=(failed or sqlstate.DONE) if whole else sqlstate.RUNNING,
-            statement_id=first.statement_id,
-            created_on=int(first.created),
-            metadata=_without_rows(context or first.context) if whole else None,
-        )
-        listed = b',"statements":[' + b",".join(parts) + b"]}"
-        return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
-
-    def _head(
-        self, record: Statement, request: Request, caller: Caller, *, by_plane: bool = False
-    ) -> StatementResponse:
-        """The response for a record without its result.
-
-        A running statement has no `metadata`, because clients look for columns there. The data plane issues no new
-        token, or a token could be renewed forever.
-        """
-        head = StatementResponse(
-            sql_state=record.sql_state,
-            message=record.message or None,
-            statement_id=record.statement_id,
-            created_on=int(record.created),
-        )
-        if record.running and record.feed is not None:
-            head.sql_state = sqlstate.DONE
-            head.metadata = _without_rows(record.context)
-            if not by_plane:
-                head.metadata.dataplane_request = self._plane.streaming(record, request, caller)
-        elif record.running:
-            head.message = None if record.started else record.waiting
-            connection = record.connection
-            head.progress = connection.progress() if connection is not None else None
-        return head
-
-    async def _result(
-        self,
-        head: StatementResponse,
-        record: Statement,
-        partition: int,
-        timezone: str,
-        request: Request,
-        caller: Caller,
-        *,
-        by_plane: bool = False,
-        rows: bool = True,
-        context: ContextEcho | None = None,
-    ) -> bytes | Rows | None:
-        """The response for a finished record with rows, or None if `head` is the whole response.
-
-        Rows of a large result are returned alone, to be sent in pieces. `rows` says whether rows are wanted. A context
-        equal to `context` is left out. Raises BadRequest.
-        """
-        echo = None if record.context == context else record.context
-        outcome = record.outcome
-        if outcome is None or sqlstate.failed(record.sql_state):
-            head.metadata = _without_rows(echo)
-            return None
-        counts = record.spool.layout.counts
-        if partition >= len(counts):
-            raise BadRequest(f"partitionID: {partition} is out of range: the result has {len(counts)} partitions")
-        secret = None if by_plane else self._secret(record, request, caller)
-        metadata = head.metadata = Metadata(
-            encoding="json",
-            partition_info=[PartitionInfo(count) for count in ([1] if secret else counts)],
-            columns=columns_for(request, outcome.columns or []),
-            context=echo,
-        )
-        if secret is not None:
-            return (
-                msgspec.json.encode(head)[:-1] + b',"data":' + msgspec.json.encode([[secret.name, secret.value]]) + b"}"
-            )
-        if outcome.columns and not by_plane and self._plane.sends_rows_of(record):
-            metadata.dataplane_request = self._plane.result_set(record, request, caller)
-            return None
-        if not rows or _minimal(record, request):
-            return None
-        try:
-            if record.spool.layout.form != "record":
-                return await self._partitions.rows(
-                    record, partition, record.zone(timezone), lambda: is_disconnected(request.scope)
-                )
-            text = await self._partitions.partition(record, partition, record.zone(timezone))
-        except OSError as error:
-            raise _unreadable(error) from error
-        except Failure as error:
-            raise _unreadable_rows(error, record) from error
-        return _opened(head) + text + CLOSED
-
-    def _secret(self, record: Statement, request: Request, caller: Caller) -> Secret | None:
-        """The secret of a statement, once, for the token that sent it; not for HEAD, which would discard it."""
-        if caller.token_id != record.owner or request.method == "HEAD":
-            return None
-        return self._undelivered.take(caller.token_id, record.statement_id)
+TAG = re.compile(r'(?:W/)?("[^"]*")')
 
 
-class RowsResponse(Response):
-    """A response whose rows are sent in pieces, as fast as the client reads."""
+class BadRequest(Exception):
+    """A request that is refused; `status` is the HTTP status of the response."""
+
+    def __init__(self, message: str, status: int = 400) -> None:
+        super().__init__(message)
+        self.message = message
+        self.status = status
+
+
+def message(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
+    return Response(msgspec.json.encode({"message": text}), status, EXTENSIONS | (headers or {}), JSON)
+
+
+def json_response(body: bytes, status: int = 200) -> Response:
+    return Response(body, status, EXTENSIONS, JSON)
+
+
+class Content:
+    """Bytes for one reader, `size` of them: a `body`, or the next bytes of a file. close() also ends the lease of their
+    memory.
+    """
+
+    def __init__(self, size: int, body: bytes = b"", file: BinaryIO | None = None, lease: Lease | None = None) -> None:
+        self.size = size
+        self._body = body
+        self._file = file
+        self._lease = lease
+
+    def limit(self, span: Span) -> Content:
+        """The same with only these bytes of what the file has from its start. Raises OSError."""
+        assert self._file is not None
+        self._file.seek(span.start)
+        self.size = span.end - span.start
+        return self
+
+    async def pieces(self) -> AsyncIterator[bytes | memoryview]:
+        """Raises OSError."""
+        if self._file is None:
+            whole = memoryview(self._body)
+            for start in range(0, self.size, PIECE):
+                yield whole[start : start + PIECE]
+            return
+        left = self.size
+        while left:
+            piece = await asyncio.to_thread(self._file.read, min(left, PIECE))
+            if not piece:
+                raise OSError("the file is too short")
+            left -= len(piece)
+            yield piece
+
+    def close(self) -> None:
+        if self._file is not None:
+            self._file.close()
+        if self._lease is not None:
+            self._lease.close()
+
+
+class ContentResponse(Response):
+    """A response whose content is sent in pieces, as fast as the client reads."""
 
     def __init__(
         self,
-        rows: Rows,
+        content: Content,
         status: int = 200,
         headers: Mapping[str, str] = {},
         media: str = JSON,
@@ -245,35 +104,74 @@ class RowsResponse(Response):
         behind: bytes = b"",
     ) -> None:
         super().__init__(None, status, EXTENSIONS | dict(headers), media)
-        self._rows = rows
+        self._content = content
         self._before, self._behind = before, behind
-        self.headers["content-length"] = str(len(before) + rows.size + len(behind))
+        self.headers["content-length"] = str(len(before) + content.size + len(behind))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             if scope["method"] != "HEAD":
                 await send({"type": "http.response.body", "body": self._before, "more_body": True})
-                async for piece in self._rows.pieces():
+                async for piece in self._content.pieces():
                     if is_disconnected(scope):
                         return
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": self._behind})
         finally:
-            self._rows.close()
+            self._content.close()
 
 
-def _minimal(record: Statement, request: Request) -> bool:
-    """Whether the response leaves out the rows, which the client reads from the result's file."""
-    layout = record.spool.layout
-    return layout.typed and layout.size >= MINIMAL_BYTES and has_preference(request, MINIMAL)
+class Span(Struct, frozen=True):
+    """The bytes in [start, end)."""
+
+    start: int
+    end: int
 
 
-def columns_for(request: Request, columns: list[ColumnInfo]) -> list[ColumnInfo]:
-    """The columns as the request wants them: with the engine's types if it prefers that."""
-    if all(column.engine_type is None for column in columns) or has_preference(request, ENGINE_TYPES):
-        return columns
-    return [replace(column, engine_type=None) for column in columns]
+class ConditionalResponse(Struct, frozen=True):
+    """The response to a request for a file: its status and headers, and the bytes; None for a response without them."""
+
+    status: int
+    headers: dict[str, str]
+    span: Span | None = None
+
+
+def conditional_response(request: Request, tag: str, size: int) -> ConditionalResponse:
+    """The response to a request for a file of `size` bytes with the ETag `tag`: 200, 206, 304, 412 or 416."""
+    headers = {"ETag": tag, "Accept-Ranges": "bytes"}
+    if "if-match" in request.headers and not _names(request, "if-match", tag, weak=False):
+        return ConditionalResponse(412, headers)
+    if _names(request, "if-none-match", tag, weak=True):
+        return ConditionalResponse(304, headers)
+    span = None
+    if request.headers.get("if-range", tag) == tag:
+        try:
+            span = read_range(request.headers.get("range", ""), size)
+        except ValueError:
+            return ConditionalResponse(416, {**headers, "Content-Range": f"bytes */{size}"})
+    if span is None:
+        return ConditionalResponse(200, {**headers, "Content-Length": str(size)}, Span(0, size))
+    headers["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
+    return ConditionalResponse(206, {**headers, "Content-Length": str(span.end - span.start)}, span)
+
+
+def prefers(request: Request, media: str, other: str) -> bool:
+    """Whether a request names the media type `media` in Accept, and does not prefer `other`."""
+    weights = _weights(request)
+    return weights.get(media, 0.0) > 0 and weights[media] >= weights.get(other, 0.0)
+
+
+def has_preference(request: Request, name: str) -> bool:
+    """Whether the headers Prefer (RFC 7240) of a request contain a preference without a value."""
+    return any(wish.strip().lower() == name for line in request.headers.getlist("prefer") for wish in line.split(","))
+
+
+def accepts(request: Request, media: str) -> bool:
+    """Whether a request accepts a media type, by name or by a range such as */*."""
+    weights = _weights(request)
+    ranges = (media, f"{media.partition('/')[0]}/*", "*/*")
+    return next((weights[name] for name in ranges if name in weights), 0.0) > 0
 
 
 def without_bytes(part: ConditionalResponse) -> Response:
@@ -286,53 +184,43 @@ def without_bytes(part: ConditionalResponse) -> Response:
     return message(text, part.status, part.headers)
 
 
-def _unreadable_rows(error: Failure, record: Statement) -> BadRequest:
-    # An engine names the file, whose path is the service's own.
-    return BadRequest(f"cannot read the result: {error}".replace(str(record.spool.path), "its file"), 500)
+def read_range(header: str, size: int) -> Span | None:
+    """Parse a Range header; None for a form that may be ignored (several ranges).
 
-
-def _unreadable(error: OSError) -> BadRequest:
-    if isinstance(error, FileNotFoundError):
-        text = "the result's file was removed from the storage of results; run the statement again"
-        return BadRequest(text, 404)
-    if isinstance(error, TimeoutError):
-        return BadRequest(f"cannot read the result: {error.strerror}", 503)
-    # The message of the error would reveal where the service stores results.
-    return BadRequest(f"cannot read the result: {error.strerror or 'error'}", 500)
-
-
-def _without_rows(context: ContextEcho | None) -> Metadata:
-    """The metadata of a response without rows: clients with strict models require all of these members."""
-    return Metadata(encoding="json", partition_info=[], columns=[], context=context)
-
-
-def _encoded(head: StatementResponse) -> bytes:
-    return msgspec.json.encode(head)
-
-
-def _opened(head: StatementResponse) -> bytes:
-    return _encoded(head)[:-1] + b',"data":['
-
-
-def combined_response(records: list[Statement]) -> Response:
-    """The response to several statements: their IDs and their common state.
-
-    `statementID` is that of the first statement that failed, otherwise of the last one. A client that polls it learns
-    when all statements have finished, and whether one failed.
+    Raises ValueError for a range that cannot be satisfied.
     """
-    failed = next((record for record in records if sqlstate.failed(record.sql_state)), None)
-    running = failed is None and any(record.running and record.feed is None for record in records)
-    reported = failed or records[-1]
-    head = StatementResponse(
-        sql_state=sqlstate.RUNNING if running else failed.sql_state if failed else sqlstate.DONE,
-        message=failed.message if failed else None,
-        statement_id=reported.statement_id,
-        statement_ids=[record.statement_id for record in records],
-        created_on=int(reported.created),
-        metadata=None if running else _without_rows(records[-1].context),
+    match = re.fullmatch(r"\s*bytes\s*=\s*(\d{0,18})\s*-\s*(\d{0,18})\s*", header)
+    if not match or not (match[1] or match[2]):
+        return None
+    if not match[1]:
+        length = min(int(match[2]), size)
+        if not length:
+            raise ValueError(header)
+        return Span(size - length, size)
+    start, end = int(match[1]), min(int(match[2]) + 1, size) if match[2] else size
+    if match[2] and int(match[2]) < start:
+        return None
+    if start >= size:
+        raise ValueError(header)
+    return Span(start, end)
+
+
+def _names(request: Request, header: str, tag: str, *, weak: bool) -> bool:
+    """Whether a condition lists the tag, or "*". A weak tag counts only if `weak` is set."""
+    given = ",".join(request.headers.getlist(header))
+    return given.strip() == "*" or any(
+        match[1] == tag and (weak or not match[0].startswith("W/")) for match in TAG.finditer(given)
     )
-    return json_response(msgspec.json.encode(head), 202 if running else 200)
 
 
-def json_response(body: bytes, status: int = 200) -> Response:
-    return Response(body, status, EXTENSIONS, JSON)
+def _weights(request: Request) -> dict[str, float]:
+    """The media types in Accept with their weights."""
+    weights: dict[str, float] = {}
+    for item in ",".join(request.headers.getlist("accept")).split(","):
+        name, *parameters = (part.strip().lower() for part in item.split(";"))
+        weights[name] = 1.0
+        for parameter in parameters:
+            if parameter.startswith("q="):
+                with contextlib.suppress(ValueError):
+                    weights[name] = float(parameter[2:])
+    return weights

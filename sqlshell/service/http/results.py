@@ -1,0 +1,469 @@
+"""Responses about statements, and the rows of their results."""
+
+from __future__ import annotations
+
+import asyncio
+import uuid
+from bisect import bisect_left
+from collections import OrderedDict
+from functools import partial
+from typing import BinaryIO
+
+import msgspec
+from msgspec.structs import replace
+from starlette.requests import Request
+from starlette.responses import Response
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import (
+    ENGINE_TYPES,
+    MINIMAL,
+    PARQUET,
+    ColumnInfo,
+    ContextEcho,
+    Metadata,
+    PartitionInfo,
+    StatementResponse,
+)
+from sqlshell.runtime.idle import IdleTimer, in_thread
+from sqlshell.runtime.unused_memory import return_unused_memory
+from sqlshell.service.catalog import Caller
+from sqlshell.service.engines.duckdb.published import RENDERING
+from sqlshell.service.failure import Failure
+from sqlshell.service.http.budget import Budget
+from sqlshell.service.http.dataplane import DataPlane
+from sqlshell.service.http.responses import (
+    JSON,
+    PIECE,
+    BadRequest,
+    Content,
+    ContentResponse,
+    accepts,
+    conditional_response,
+    has_preference,
+    json_response,
+    without_bytes,
+)
+from sqlshell.service.organizations.organizations import Organizations
+from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engine_file
+from sqlshell.service.results.time_zones import in_zone
+from sqlshell.service.statements.batches import Batch
+from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.undelivered_secrets import Secret, UndeliveredSecrets
+
+BATCH_BYTES = 1 << 20
+"""When a response to a batch has this many bytes, the rest goes into the next response."""
+
+MINIMAL_BYTES = 1 << 20
+"""The rows of a result with fewer bytes of JSON are always in the response."""
+
+STRETCH_BYTES = 8 << 20
+"""Partitions that begin within the same window of this many bytes of JSON, a stretch, are rendered together: that takes
+half the time.
+"""
+
+STRETCHES = 4
+"""The number of rendered stretches that are kept for the readers of other partitions."""
+
+REST_SECONDS = 2.0
+"""How long after the last read the memory for readers is released."""
+
+CLOSED = b"]}"
+
+
+class Partitions:
+    """Reads partitions of records. Used from one event loop. `unread` is the budget for rows that are not sent yet."""
+
+    def __init__(self, organizations: Organizations, unread: Budget) -> None:
+        self._organizations = organizations
+        self._unread = unread
+        self._stretches: OrderedDict[tuple[str, int], asyncio.Future[list[bytes]]] = OrderedDict()
+        self._idle = IdleTimer(REST_SECONDS, self._release_memory)
+
+    async def rows(self, record: Statement, number: int, timezone: str) -> Content:
+        """The rows of a partition as JSON separated by commas; close() them.
+
+        Waits while slow readers use the organization's share of the memory. Raises Failure and OSError.
+        """
+        layout = record.spool.layout
+        filed = layout.form == "text" and bool(layout.ends) and not _moved(record, timezone)
+        size = _size(layout, number)
+        lease = await self._unread.wait(record.organization, min(size, PIECE) if filed else size)
+        try:
+            if filed:
+                file, size = await asyncio.to_thread(record.spool.open, number)
+                return Content(size, file=file, lease=lease)
+            body = await self.partition(record, number, timezone)
+            return Content(len(body), body, lease=lease)
+        except BaseException:
+            lease.close()
+            raise
+
+    async def whole(self, record: Statement, *, typed: bool) -> Content:
+        """The file of a result, or one made of a result that is kept as text; close() it. With `typed` also one made of
+        a file that contains text.
+
+        Waits as rows() does. Raises Failure and OSError.
+        """
+        lease = await self._unread.wait(record.organization, PIECE)
+        try:
+            server = self._organizations.server
+            has_text = server is not None and server.traits.text_in_files
+            if record.spool.layout.typed and not (typed and has_text):
+                file, size = await asyncio.to_thread(record.spool.open_whole)
+            else:
+                file, size = await self._converted(record)
+            return Content(size, file=file, lease=lease)
+        except BaseException:
+            lease.close()
+            raise
+
+    async def _converted(self, record: Statement) -> tuple[BinaryIO, int]:
+        """A file of the engine's format made of a result that is kept as text; it no longer has a name."""
+        organization = await asyncio.to_thread(self._organizations.get, record.organization)
+        outcome, spool = record.outcome, record.spool
+        assert outcome is not None
+        target = organization.folder(RENDERING) / str(uuid.uuid4())
+        rows = target.with_suffix(".rows") if spool.path is None else await asyncio.to_thread(spool.local_path)
+        numbers = [number for number, _ in outcome.zoned]
+        try:
+            if spool.path is None:
+                await asyncio.to_thread(rows.write_bytes, spool.body)
+            convert = organization.engine.convert
+            await organization.run(convert, rows, spool.layout.ends, outcome.columns or [], numbers, target)
+            return await asyncio.to_thread(open_engine_file, target)
+        finally:
+            target.unlink(missing_ok=True)
+            if spool.path is None:
+                rows.unlink(missing_ok=True)
+
+    async def partition(self, record: Statement, number: int, timezone: str) -> bytes:
+        """The rows of a partition as JSON separated by commas. Raises Failure and OSError."""
+        layout, outcome = record.spool.layout, record.outcome
+        if layout.form == "record":
+            rows = record.spool.partition(number)
+        elif layout.form == "text":
+            rows = await asyncio.to_thread(record.spool.partition, number)
+        else:
+            rows = await self._from_engine(record, number) if layout.rows else b""
+        if outcome is not None and _moved(record, timezone):
+            return await asyncio.to_thread(in_zone, rows, outcome.zoned, timezone)
+        return rows
+
+    async def _from_engine(self, record: Statement, number: int) -> bytes:
+        first, last = stretch(record.spool.layout, number)
+        key = (record.statement_id, first)
+        rendering = self._stretches.get(key)
+        if rendering is None:
+            rendering = self._stretches[key] = asyncio.ensure_future(self._read(record, first, last))
+            rendering.add_done_callback(partial(self._rendered, key))
+            if len(self._stretches) > STRETCHES:
+                self._stretches.popitem(last=False)
+        self._stretches.move_to_end(key)
+        partitions = await asyncio.shield(rendering)
+        self._idle.restart()
+        return partitions[number - first]
+
+    def _rendered(self, key: tuple[str, int], rendering: asyncio.Future[list[bytes]]) -> None:
+        """After a failure, the next reader tries again."""
+        self._idle.restart()
+        if (rendering.cancelled() or rendering.exception() is not None) and self._stretches.get(key) is rendering:
+            del self._stretches[key]
+
+    async def _read(self, record: Statement, first: int, last: int) -> list[bytes]:
+        organization = await asyncio.to_thread(self._organizations.get, record.organization)
+        path = await asyncio.to_thread(record.spool.local_path)
+        counts = record.spool.layout.counts
+        partitions: list[bytes] = await organization.run(
+            organization.engine.read, path, sum(counts[:first]), counts[first:last]
+        )
+        return partitions
+
+    def _release_memory(self) -> None:
+        """Release the memory for readers."""
+        self._stretches.clear()
+        engines = [organization.engine for organization in self._organizations.opened()]
+
+        def release_memory() -> None:
+            for engine in engines:
+                engine.release_memory()
+            return_unused_memory()
+
+        in_thread(release_memory)
+
+
+def _size(layout: Layout, number: int) -> int:
+    """The approximate size of a partition, in bytes."""
+    if number >= len(layout.ends):
+        return PARTITION_BYTES
+    return layout.ends[number] - (layout.ends[number - 1] if number else 0)
+
+
+def _moved(record: Statement, timezone: str) -> bool:
+    """Whether a result contains instants that must be converted from UTC."""
+    return record.outcome is not None and bool(record.outcome.zoned) and timezone != "UTC"
+
+
+def stretch(layout: Layout, number: int) -> tuple[int, int]:
+    """The range of partitions that are rendered together with one: the first, and the last plus 1.
+
+    The first partition, which comes with the statement's response, is rendered alone: the client may not need more, or
+    fetch the others as a file.
+    """
+    if number == 0:
+        return 0, 1
+    ends = layout.ends
+    if len(ends) <= number:
+        # Stored by a version that did not record `ends`.
+        return number, number + 1
+    window = (ends[number - 1] if number else 0) // STRETCH_BYTES
+    first = bisect_left(ends, window * STRETCH_BYTES) + 1 if window else 1
+    return first, min(len(ends), bisect_left(ends, (window + 1) * STRETCH_BYTES) + 1)
+
+
+class Responses:
+    """Makes responses from records."""
+
+    def __init__(self, partitions: Partitions, plane: DataPlane, undelivered_secrets: UndeliveredSecrets) -> None:
+        self._partitions = partitions
+        self._plane = plane
+        self._undelivered = undelivered_secrets
+
+    async def one(
+        self,
+        record: Statement,
+        partition: int,
+        timezone: str,
+        request: Request,
+        caller: Caller,
+        *,
+        by_plane: bool = False,
+    ) -> Response:
+        """The response for a record: a status while it runs, a failure, or a result set with one partition.
+
+        `by_plane` says that the request came to the data plane. Raises BadRequest for a partition out of range.
+        """
+        head = self._head(record, request, caller, by_plane=by_plane)
+        if record.running:
+            return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
+        body = await self._result(head, record, partition, timezone, request, caller, by_plane=by_plane)
+        if isinstance(body, Content):
+            response: Response = ContentResponse(body, before=_opened(head), behind=CLOSED)
+        else:
+            response = json_response(body or _encoded(head))
+        if record.began:
+            queued = max(0.0, record.finished - record.created - record.seconds)
+            response.headers["Server-Timing"] = f"queue;dur={queued * 1e3:.3f}, run;dur={record.seconds * 1e3:.3f}"
+        if _minimal(record, request) and head.metadata is not None and head.metadata.partition_info:
+            response.headers["Preference-Applied"] = MINIMAL
+        if body is not None:
+            # Lets a client check that it got the partition that it requested.
+            path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
+            response.headers["Content-Location"] = f"{path}?partitionID={partition}"
+        return response
+
+    async def whole(self, record: Statement, request: Request, *, by_plane: bool) -> Response | None:
+        """The response for a record whose whole result is wanted as a Parquet file; None where the response is JSON:
+        a statement that runs, failed or has no rows, rows that only the data plane gives, and a result that is kept as
+        JSON, if JSON is accepted too. Otherwise a file with typed values is made of it.
+
+        Raises BadRequest.
+        """
+        outcome = record.outcome
+        if record.running or outcome is None or not outcome.columns or sqlstate.failed(record.sql_state):
+            return None
+        if not by_plane and self._plane.sends_rows_of(record):
+            return None
+        if not record.spool.layout.typed and accepts(request, JSON):
+            return None
+        try:
+            typed = not accepts(request, JSON)
+            content = await self._partitions.whole(record, typed=typed)
+        except OSError as error:
+            raise _unreadable(error) from error
+        except Failure as error:
+            raise _unreadable_rows(error, record) from error
+        part = conditional_response(request, f'"{record.statement_id}"', content.size)
+        if part.span is None:
+            content.close()
+            return without_bytes(part)
+        return ContentResponse(content.limit(part.span), part.status, part.headers, PARQUET)
+
+    async def batch(self, batch: Batch, start: int, timezone: str, request: Request, caller: Caller) -> Response:
+        """The finished statements of a batch from number `start` on, as many as fit into one response.
+
+        Each has the form of one() with its first partition; the rows of large results require lookups.
+        """
+        parts: list[bytes] = []
+        size, failed, context = 0, "", None
+        records = batch.records[start:]
+        for record in records:
+            if (record.running and record.feed is None and not record.started) or size > BATCH_BYTES:
+                break
+            head = self._head(record, request, caller)
+            body: bytes | Content | None = None
+            if not record.running:
+                head.elapsed = round(record.seconds, 6)
+                failed = failed or (record.sql_state if sqlstate.failed(record.sql_state) else "")
+                small = record.spool.layout.form == "record"
+                body = await self._result(head, record, 0, timezone, request, caller, rows=small, context=context)
+            parts.append(body if isinstance(body, bytes) else _encoded(head))
+            size += len(parts[-1])
+            context = record.context
+            if record.running and record.feed is None:
+                break
+        ended = not any(record.running and record.feed is None for record in records)
+        whole = batch.finished.is_set() and len(parts) == len(records) and ended
+        first = batch.records[0]
+        head = StatementResponse(
+            sql_state=(failed or sqlstate.DONE) if whole else sqlstate.RUNNING,
+            statement_id=first.statement_id,
+            created_on=int(first.created),
+            metadata=_without_rows(context or first.context) if whole else None,
+        )
+        listed = b',"statements":[' + b",".join(parts) + b"]}"
+        return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
+
+    def _head(
+        self, record: Statement, request: Request, caller: Caller, *, by_plane: bool = False
+    ) -> StatementResponse:
+        """The response for a record without its result.
+
+        A running statement has no `metadata`, because clients look for columns there. The data plane issues no new
+        token, or a token could be renewed forever.
+        """
+        head = StatementResponse(
+            sql_state=record.sql_state,
+            message=record.message or None,
+            statement_id=record.statement_id,
+            created_on=int(record.created),
+        )
+        if record.running and record.feed is not None:
+            head.sql_state = sqlstate.DONE
+            head.metadata = _without_rows(record.context)
+            if not by_plane:
+                head.metadata.dataplane_request = self._plane.streaming(record, request, caller)
+        elif record.running:
+            head.message = None if record.started else record.waiting
+            connection = record.connection
+            head.progress = connection.progress() if connection is not None else None
+        return head
+
+    async def _result(
+        self,
+        head: StatementResponse,
+        record: Statement,
+        partition: int,
+        timezone: str,
+        request: Request,
+        caller: Caller,
+        *,
+        by_plane: bool = False,
+        rows: bool = True,
+        context: ContextEcho | None = None,
+    ) -> bytes | Content | None:
+        """The response for a finished record with rows, or None if `head` is the whole response.
+
+        Rows of a large result are returned alone, to be sent in pieces. `rows` says whether rows are wanted. A context
+        equal to `context` is left out. Raises BadRequest.
+        """
+        echo = None if record.context == context else record.context
+        outcome = record.outcome
+        if outcome is None or sqlstate.failed(record.sql_state):
+            head.metadata = _without_rows(echo)
+            return None
+        counts = record.spool.layout.counts
+        if partition >= len(counts):
+            raise BadRequest(f"partitionID: {partition} is out of range: the result has {len(counts)} partitions")
+        secret = None if by_plane else self._secret(record, request, caller)
+        metadata = head.metadata = Metadata(
+            encoding="json",
+            partition_info=[PartitionInfo(count) for count in ([1] if secret else counts)],
+            columns=columns_for(request, outcome.columns or []),
+            context=echo,
+        )
+        if secret is not None:
+            return (
+                msgspec.json.encode(head)[:-1] + b',"data":' + msgspec.json.encode([[secret.name, secret.value]]) + b"}"
+            )
+        if outcome.columns and not by_plane and self._plane.sends_rows_of(record):
+            metadata.dataplane_request = self._plane.result_set(record, request, caller)
+            return None
+        if not rows or _minimal(record, request):
+            return None
+        try:
+            if record.spool.layout.form != "record":
+                return await self._partitions.rows(record, partition, record.zone(timezone))
+            text = await self._partitions.partition(record, partition, record.zone(timezone))
+        except OSError as error:
+            raise _unreadable(error) from error
+        except Failure as error:
+            raise _unreadable_rows(error, record) from error
+        return _opened(head) + text + CLOSED
+
+    def _secret(self, record: Statement, request: Request, caller: Caller) -> Secret | None:
+        """The secret of a statement, once, for the token that sent it; not for HEAD, which would discard it."""
+        if caller.token_id != record.owner or request.method == "HEAD":
+            return None
+        return self._undelivered.take(caller.token_id, record.statement_id)
+
+
+def _minimal(record: Statement, request: Request) -> bool:
+    """Whether the response leaves out the rows, which the client reads from the result's file."""
+    layout = record.spool.layout
+    return layout.typed and layout.size >= MINIMAL_BYTES and has_preference(request, MINIMAL)
+
+
+def columns_for(request: Request, columns: list[ColumnInfo]) -> list[ColumnInfo]:
+    """The columns as the request wants them: with the engine's types if it prefers that."""
+    if all(column.engine_type is None for column in columns) or has_preference(request, ENGINE_TYPES):
+        return columns
+    return [replace(column, engine_type=None) for column in columns]
+
+
+def _unreadable_rows(error: Failure, record: Statement) -> BadRequest:
+    # An engine names the file, whose path is the service's own.
+    return BadRequest(f"cannot read the result: {error}".replace(str(record.spool.path), "its file"), 500)
+
+
+def _unreadable(error: OSError) -> BadRequest:
+    if isinstance(error, FileNotFoundError):
+        text = "the result's file was removed from the storage of results; run the statement again"
+        return BadRequest(text, 404)
+    if isinstance(error, TimeoutError):
+        return BadRequest(f"cannot read the result: {error.strerror}", 503)
+    # The message of the error would reveal where the service stores results.
+    return BadRequest(f"cannot read the result: {error.strerror or 'error'}", 500)
+
+
+def _without_rows(context: ContextEcho | None) -> Metadata:
+    """The metadata of a response without rows: clients with strict models require all of these members."""
+    return Metadata(encoding="json", partition_info=[], columns=[], context=context)
+
+
+def _encoded(head: StatementResponse) -> bytes:
+    return msgspec.json.encode(head)
+
+
+def _opened(head: StatementResponse) -> bytes:
+    return _encoded(head)[:-1] + b',"data":['
+
+
+def combined_response(records: list[Statement]) -> Response:
+    """The response to several statements: their IDs and their common state.
+
+    `statementID` is that of the first statement that failed, otherwise of the last one. A client that polls it learns
+    when all statements have finished, and whether one failed.
+    """
+    failed = next((record for record in records if sqlstate.failed(record.sql_state)), None)
+    running = failed is None and any(record.running and record.feed is None for record in records)
+    reported = failed or records[-1]
+    head = StatementResponse(
+        sql_state=sqlstate.RUNNING if running else failed.sql_state if failed else sqlstate.DONE,
+        message=failed.message if failed else None,
+        statement_id=reported.statement_id,
+        statement_ids=[record.statement_id for record in records],
+        created_on=int(reported.created),
+        metadata=None if running else _without_rows(records[-1].context),
+    )
+    return json_response(msgspec.json.encode(head), 202 if running else 200)
