@@ -105,14 +105,13 @@ def columns_of(rows: Values) -> list[ColumnInfo]:
     return columns
 
 
-async def type_names(link: PgConnection, kinds: Collection[tuple[int, int]]) -> dict[tuple[int, int], str]:
-    """PostgreSQL's names of types, by OID and modifier. Each connection asks once for each."""
+async def type_names(link: PgConnection, kinds: Collection[tuple[int, int]]) -> None:
+    """Ask for PostgreSQL's names of types by OID and modifier. Each connection asks once for each."""
     given = sorted({*kinds} - link.type_names.keys())
     if given:
         values = ", ".join(f"({oid}::oid, {modifier})" for oid, modifier in given)
         rows = await link.ask(f"SELECT pg_catalog.format_type(o, m) FROM (VALUES {values}) AS t (o, m)")
         link.type_names |= {kind: str(row[0]) for kind, row in zip(given, rows, strict=True)}
-    return link.type_names
 
 
 def inline(rows: Listing) -> str:
@@ -129,8 +128,3 @@ def inline(rows: Listing) -> str:
             each.append(f"{value} AS {always_quoted(name.lower())}")
     form = ", ".join(f"{name} text" for name in names)
     return f"SELECT {', '.join(each)} FROM pg_catalog.json_to_recordset({literal(held)}) AS r ({form})"
-
-
-def strings_of(rows: Values) -> list[tuple[str, ...]]:
-    """Rows with "" for NULL."""
-    return [tuple(item or "" for item in row) for row in rows]

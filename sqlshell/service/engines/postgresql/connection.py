@@ -11,8 +11,7 @@ import contextlib
 import os
 import select
 import socket
-from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Generator
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Sequence
 from typing import Any, Final, TypeVar
 
 import psycopg
@@ -22,14 +21,13 @@ from psycopg.waiting import Wait
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Listing
-from sqlshell.service.engines.postgresql.failures import ConnectionLost, error_of, notice_of, reason
+from sqlshell.service.engines.postgresql.failures import ConnectionLost, Notices, decoded, error_of, notice_of, reason
 from sqlshell.service.failure import Failure
 from sqlshell.service.storage.libpq import parsed, stated, without
 
 BLOCK: Final = 256 << 10
 """Bytes of rows that are passed on together."""
 
-BINARY: Final = "the binary format of COPY … TO STDOUT is not supported; use csv or text"
 NO_DATA: Final = "no data is attached to this COPY … FROM STDIN"
 
 CANCEL_SECONDS: Final = 10.0
@@ -56,14 +54,12 @@ _LISTED: Final = {16: "BOOLEAN", 20: "BIGINT", 23: "INTEGER"}
 
 _BOOLEANS: Final = {"t": "true", "f": "false"}
 
-_ROWS: Final = {pq.ExecStatus.SINGLE_TUPLE, pq.ExecStatus.TUPLES_OK}
 _FAILED: Final = {pq.ExecStatus.FATAL_ERROR, pq.ExecStatus.BAD_RESPONSE, pq.ExecStatus.PIPELINE_ABORTED}
 
 _INTERVAL: Final = 3600.0
 """Seconds after which psycopg looks for Ctrl-C while it waits, which no loop of an engine gets."""
 
 Values = list[tuple[str | None, ...]]
-Taker = Callable[[Any], None]
 
 T = TypeVar("T")
 Steps = Generator[Any, Any, T]
@@ -137,102 +133,69 @@ class PgConnection:
 
     def status(self, name: str) -> str:
         """The value of a setting that the server reports; "" for another, or on a version that does not report it."""
-        return (self.pgconn.parameter_status(name.encode()) or b"").decode("utf-8", "replace")
+        return decoded(self.pgconn.parameter_status(name.encode()))
 
     def described(self) -> list[str]:
         """The row of DESCRIBED: "tls" is true or false, the ID is that of the server's process, and the number of the
         version is libpq's, such as 150004 for 15.4.
         """
-        given = self.pgconn.user, self.pgconn.host, self.pgconn.port
-        user, host, port = ((item or b"").decode("utf-8", "replace") for item in given)
+        user, host, port = map(decoded, (self.pgconn.user, self.pgconn.host, self.pgconn.port))
         address = f"{host}/.s.PGSQL.{port}" if host.startswith(("/", "@")) else f"{host}:{port}"
         tls, process = str(bool(self.pgconn.ssl_in_use)).lower(), str(self.pgconn.backend_pid)
         return [user, address, tls, process, host, port, self.status("server_version"), str(self.pgconn.server_version)]
 
     async def ask(self, sql: str, *values: str) -> Values:
         """The rows of the service's own statement, as strings."""
-        rows: Values = []
-        await self.run(sql, lambda result: rows.extend(_texts(result)), *values)
-        return rows
+        return (await self._all(sql, *values))[0]
 
     async def listing(self, sql: str, *values: str) -> Listing:
         """The result of the service's own statement."""
-        rows: Values = []
-        last = await self.run(sql, lambda result: rows.extend(_texts(result)), *values)
+        rows, last = await self._all(sql, *values)
         kinds = [_LISTED.get(last.ftype(number), "VARCHAR") for number in range(last.nfields)]
-        names = [(last.fname(number) or b"").decode("utf-8", "replace") for number in range(last.nfields)]
+        names = [decoded(last.fname(number)) for number in range(last.nfields)]
         readers = [_BOOLEANS if kind == "BOOLEAN" else {} for kind in kinds]
         shown = [[read.get(value or "", value or "") for read, value in zip(readers, row, strict=True)] for row in rows]
         return Listing(list(zip(names, kinds, strict=True)), shown)
 
     async def describe(self, sql: str) -> Any:
         """Parse one statement without running it; the PGresult has its columns and parameters."""
-        self._call(self.pgconn.enter_pipeline_mode)
-        try:
-            self._call(self.pgconn.send_prepare, b"", sql.encode())
-            self._call(self.pgconn.send_describe_prepared, b"")
-            self._call(self.pgconn.pipeline_sync)
-            await self._wait(self._flushed())
-            description, failed = None, None
-            while (result := await self._wait(self._next())) is None or result.status != pq.ExecStatus.PIPELINE_SYNC:
-                if result is not None and result.status in _FAILED:
-                    failed = failed or result
-                elif result is not None:
-                    description = result
-        finally:
-            if not self._aborted and self.pgconn.status == pq.ConnStatus.OK:
-                self.pgconn.exit_pipeline_mode()
-        if failed is not None:
-            raise error_of(failed, sql)
-        return description
+        results = await self._wait(self._description(sql.encode()))
+        for result in results:
+            if result.status in _FAILED:
+                raise error_of(result, sql)
+        return results[-1]
 
-    async def run(self, sql: str, took: Taker, *values: str) -> Any:
-        """Run one statement, and pass each PGresult with a row to `took`; returns the last one with columns, or else
-        the last, without rows.
+    async def results(self, sql: str, *values: str, start: int = 0, shown: str = "") -> AsyncGenerator[Any]:
+        """Run one statement: its PGresults, each with one row at most, and the data of a COPY … TO STDOUT in blocks of
+        whole lines. One that is closed before its end is canceled.
 
-        The data of a COPY … TO STDOUT is passed on as blocks of bytes, of which the first is empty.
+        In errors its text is `shown`, if it is another one, which begins at character `start`.
         """
-        if ";" in sql or values:
-            # The extended protocol refuses a second statement.
-            self._call(self.pgconn.send_query_params, sql.encode(), [value.encode() for value in values])
-        else:
-            # The simple protocol also returns the rows that a rule adds to a statement.
-            self._call(self.pgconn.send_query, sql.encode())
-        self._call(self.pgconn.set_single_row_mode)
-        last, failed = None, None
-        async for received in self._received():
-            if isinstance(received, bytes):
-                took(received)
-            elif received.status in _FAILED:
-                failed = failed or received
-            elif received.status == pq.ExecStatus.COPY_OUT:
-                if received.binary_tuples:
-                    raise Failure(sqlstate.UNSUPPORTED, BINARY)
-                took(b"")
-            elif received.status == pq.ExecStatus.COPY_IN:
-                await self.drain()
-                raise Failure(sqlstate.UNSUPPORTED, NO_DATA)
-            else:
-                if received.status in _ROWS and received.ntuples:
-                    took(received)
-                if last is None or received.status in _ROWS or last.status not in _ROWS:
-                    last = received
+        failed: Exception | None = None
+        try:
+            await self._wait(self._sent(sql.encode(), [value.encode() for value in values]))
+            while (result := await self._wait(self._next())) is not None:
+                if result.status in _FAILED:
+                    failed = failed or error_of(result, shown or sql, start)
+                elif result.status == pq.ExecStatus.COPY_IN:
+                    failed = Failure(sqlstate.UNSUPPORTED, NO_DATA)
+                else:
+                    yield result
+                ended = result.status != pq.ExecStatus.COPY_OUT
+                while not ended:
+                    lines = bytearray()
+                    ended = await self._wait(self._block(lines))
+                    if lines:
+                        yield bytes(lines)
+                    # Other sessions have their turn.
+                    await asyncio.sleep(0)
+        except asyncio.CancelledError:
+            self.abort()
+            raise
+        finally:
+            await self._settle()
         if failed is not None:
-            raise error_of(failed, sql)
-        if last is None:
-            raise ConnectionLost(self.pgconn.get_error_message())
-        return last
-
-    async def copy_out(self, sql: str, start: int, shown: str) -> AsyncGenerator[bytes]:
-        """Run a COPY … TO STDOUT, one statement, and yield its data in blocks of whole lines. In errors its text is
-        `shown`, which begins at character `start`."""
-        self._call(self.pgconn.send_query, sql.encode())
-        async for received in self._received():
-            if isinstance(received, bytes):
-                yield received
-            elif received.status in _FAILED:
-                await self.drain()
-                raise error_of(received, shown, start)
+            raise failed
 
     async def copy_in(self, sql: str, blocks: AsyncIterator[bytes]) -> str:
         """Run a COPY … FROM STDIN with the data of `blocks`; returns its command tag. An exception of `blocks` undoes
@@ -249,13 +212,6 @@ class PgConnection:
             raise ConnectionLost("" if self._aborted else str(error)) from None
         return cursor.statusmessage or ""
 
-    async def drain(self) -> None:
-        """Discard the remaining results of the current statement."""
-        with contextlib.suppress(psycopg.Error, ConnectionLost):
-            async for received in self._received():
-                if not isinstance(received, bytes) and received.status == pq.ExecStatus.COPY_IN:
-                    self.pgconn.put_copy_end(b"no data")
-
     async def cancel(self) -> None:
         """Ask the server to cancel the running statement. Raises nothing."""
         with contextlib.suppress(psycopg.Error, OSError):
@@ -264,7 +220,7 @@ class PgConnection:
     def take_notices(self) -> list[str]:
         """The notices and notifications since the last call."""
         while (sent := self.pgconn.notifies()) is not None:
-            channel, payload = sent.relname.decode("utf-8", "replace"), sent.extra.decode("utf-8", "replace")
+            channel, payload = decoded(sent.relname), decoded(sent.extra)
             self.notices.add(f"NOTIFY {channel}{': ' * bool(payload)}{payload} (from server process {sent.be_pid})")
         taken, self.notices = self.notices, Notices()
         return taken.texts()
@@ -287,6 +243,25 @@ class PgConnection:
         self._ended = self._ended or notice.severity_nonlocalized == "FATAL"
         self.notices.add(notice_of(notice))
 
+    async def _all(self, sql: str, *values: str) -> tuple[Values, Any]:
+        """All rows of a statement as strings, and its last PGresult."""
+        rows: Values = []
+        last = None
+        async with contextlib.aclosing(self.results(sql, *values)) as results:
+            async for last in results:
+                rows += _texts(last)
+        return rows, last
+
+    async def _settle(self) -> None:
+        """End the running statement, if there is one, whose results nobody reads."""
+        if self.transaction != pq.TransactionStatus.ACTIVE or self._aborted:
+            return
+        await self.cancel()
+        with contextlib.suppress(ConnectionLost):
+            while (result := await self._wait(self._next())) is not None:
+                while result.status == pq.ExecStatus.COPY_OUT and not await self._wait(self._block(bytearray())):
+                    pass
+
     async def _wait(self, steps: Steps[T]) -> T:
         """Take these steps, of which each has its turn."""
         async with self._turn:
@@ -295,21 +270,34 @@ class PgConnection:
             try:
                 taken: T = await self._connection.wait(steps, interval=_INTERVAL)
             except psycopg.Error as error:
-                raise self._lost_by(error) from None
+                if self.pgconn.status != pq.ConnStatus.OK or isinstance(error, psycopg.OperationalError):
+                    raise ConnectionLost("" if self._aborted else str(error)) from None
+                raise
             return taken
 
-    def _call(self, function: Callable[..., None], *given: Any) -> None:
-        if self._aborted:
-            raise ConnectionLost("")
-        try:
-            function(*given)
-        except psycopg.Error as error:
-            raise self._lost_by(error) from None
+    def _sent(self, sql: bytes, values: Sequence[bytes]) -> Steps[None]:
+        """Send a statement."""
+        if b";" in sql or values:
+            # The extended protocol refuses a second statement.
+            self.pgconn.send_query_params(sql, values)
+        else:
+            # The simple protocol also returns the rows that a rule adds to a statement.
+            self.pgconn.send_query(sql)
+        self.pgconn.set_single_row_mode()
+        yield from self._flushed()
 
-    def _lost_by(self, error: Exception) -> Exception:
-        if self.pgconn.status != pq.ConnStatus.OK or isinstance(error, psycopg.OperationalError):
-            return ConnectionLost("" if self._aborted else str(error))
-        return error
+    def _description(self, sql: bytes) -> Steps[list[Any]]:
+        """The PGresults of parsing and describing a statement, which take one round trip in a pipeline."""
+        self.pgconn.enter_pipeline_mode()
+        self.pgconn.send_prepare(b"", sql)
+        self.pgconn.send_describe_prepared(b"")
+        self.pgconn.pipeline_sync()
+        yield from self._flushed()
+        results: list[Any] = []
+        while (result := (yield from self._next())) is None or result.status != pq.ExecStatus.PIPELINE_SYNC:
+            results += [result] if result is not None else []
+        self.pgconn.exit_pipeline_mode()
+        return results
 
     def _flushed(self) -> Steps[None]:
         """Send what libpq holds. The server may have to send something before it takes more."""
@@ -318,29 +306,17 @@ class PgConnection:
             self.pgconn.consume_input()
 
     def _next(self) -> Steps[Any]:
-        """The next PGresult; None at the end of a statement."""
+        """The next PGresult; None at the end of a statement. A COPY … FROM STDIN gets no data."""
         while self.pgconn.is_busy():
             self.pgconn.consume_input()
             if self.pgconn.is_busy():
                 yield Wait.R
         result = self.pgconn.get_result()
         if self.pgconn.status != pq.ConnStatus.OK:
-            raise ConnectionLost(result.get_error_message() if result is not None else self.pgconn.get_error_message())
+            raise ConnectionLost((result if result is not None else self.pgconn).get_error_message())
+        if result is not None and result.status == pq.ExecStatus.COPY_IN:
+            self.pgconn.put_copy_end(NO_DATA.encode())
         return result
-
-    async def _received(self) -> AsyncIterator[Any]:
-        """The PGresults of what was sent, and after that of a COPY … TO STDOUT its data, in blocks of whole lines."""
-        await self._wait(self._flushed())
-        while (result := await self._wait(self._next())) is not None:
-            yield result
-            ended = result.status != pq.ExecStatus.COPY_OUT
-            while not ended:
-                lines = bytearray()
-                ended = await self._wait(self._block(lines))
-                if lines:
-                    yield bytes(lines)
-                # Other sessions have their turn.
-                await asyncio.sleep(0)
 
     def _block(self, lines: bytearray) -> Steps[bool]:
         """Add about BLOCK bytes of lines; returns whether they are the last."""
@@ -362,36 +338,7 @@ class PgConnection:
         return False
 
 
-class Notices:
-    """The notices of a statement: the first ones and the latest ones, if they are many."""
-
-    LENGTH: Final = 4 << 10
-    """Characters that are kept of the first, and of the latest."""
-
-    def __init__(self) -> None:
-        self._first: list[str] = []
-        self._latest: deque[str] = deque()
-        self._size = self._latest_size = self._dropped = 0
-
-    def add(self, text: str) -> None:
-        text = text if len(text) <= self.LENGTH else f"{text[: self.LENGTH]}…"
-        if not self._latest and self._size + len(text) <= self.LENGTH:
-            self._size += len(text)
-            self._first.append(text)
-            return
-        self._latest.append(text)
-        self._latest_size += len(text)
-        while self._latest_size > self.LENGTH and len(self._latest) > 1:
-            self._latest_size -= len(self._latest.popleft())
-            self._dropped += 1
-
-    def texts(self) -> list[str]:
-        """Those that are kept, with the number of the others."""
-        omitted = [f"… {self._dropped:,} notices omitted …"] if self._dropped else []
-        return [*self._first, *omitted, *self._latest]
-
-
 def _texts(result: Any) -> Values:
     """The rows of a PGresult as strings."""
-    texts = [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
-    return [tuple(None if item is None else item.decode("utf-8", "replace") for item in row) for row in texts]
+    rows = [[result.get_value(row, column) for column in range(result.nfields)] for row in range(result.ntuples)]
+    return [tuple(None if item is None else decoded(item) for item in row) for row in rows]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
+import threading
 import weakref
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 
 from msgspec.structs import replace
 
@@ -14,16 +14,15 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import CatalogQuery, EngineSession, Listing, ObjectQuery, Rows
 from sqlshell.service.engines.postgresql import CAPABILITIES, TRAITS, catalog
 from sqlshell.service.engines.postgresql.catalog import catalog_sql
-from sqlshell.service.engines.postgresql.connection import NO_PASSWORD, PASSWORD_HINT, PgConnection, Server, Values
-from sqlshell.service.engines.postgresql.failures import ConnectionLost, reason
-from sqlshell.service.engines.postgresql.session import LOST, PostgresqlSession
+from sqlshell.service.engines.postgresql.connection import NO_PASSWORD, PASSWORD_HINT, Server
+from sqlshell.service.engines.postgresql.session import PostgresqlSession
 from sqlshell.service.engines.server.engine import ServerEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.storage import libpq
 
 
 class PostgresqlEngine(ServerEngine):
-    """Sessions have connections of their own; one more is for what the service asks itself.
+    """Sessions have connections of their own; one more session is for what the service asks itself.
 
     Raises UsageError for a malformed URL, PasswordMissing, and ServiceError if there is no connection.
     """
@@ -34,10 +33,13 @@ class PostgresqlEngine(ServerEngine):
     def __init__(self, url: str, password: str = "", *, read_only: bool = False) -> None:
         self._server = Server(url, password, read_only=read_only)
         super().__init__()
-        self._link: PgConnection | None = None
+        self._first, self._schema = "", ""
         self._sessions: weakref.WeakSet[PostgresqlSession] = weakref.WeakSet()
+        self._turn = threading.Lock()
+        self._own = self.connect()
         try:
-            self._loop.call(self._open())
+            [(self._first, self._schema, version)] = self._own.asked(catalog_sql("current names"))
+            templates = self._own.asked(catalog_sql("templates"))
         except Failure as failure:
             self.close()
             if failure.sql_state == NO_PASSWORD:
@@ -46,18 +48,9 @@ class PostgresqlEngine(ServerEngine):
         except BaseException:
             self.close()
             raise
-
-    async def _open(self) -> None:
-        self._turn = asyncio.Lock()
-        self._link = link = await self._server.open()
-        with _explained():
-            [(database, schema, version)] = await link.ask(catalog_sql("current names"))
-            templates = await link.ask(catalog_sql("templates"))
-        self._first, self._schema = str(database), schema or ""
-        number = link.pgconn.server_version
-        product = (version or "").partition(" on ")[0].partition(",")[0].strip()
-        self._version = product or f"PostgreSQL {number // 10_000}.{number % 10_000}"
-        self.traits = replace(TRAITS, hidden_databases=tuple(sorted(str(name) for (name,) in templates)))
+        self._own.database = self._first
+        self._version = version.partition(" on ")[0].partition(",")[0].strip()
+        self.traits = replace(TRAITS, hidden_databases=tuple(sorted(name for (name,) in templates)))
 
     @property
     def version(self) -> str:
@@ -69,8 +62,7 @@ class PostgresqlEngine(ServerEngine):
         return f"{server}/{database}"
 
     def connect(self) -> PostgresqlSession:
-        place = self._first, self._schema
-        session = PostgresqlSession(self._loop, self._server, place, self._threads, self)
+        session = self._session(self._first, self._schema)
         self._sessions.add(session)
         return session
 
@@ -84,7 +76,7 @@ class PostgresqlEngine(ServerEngine):
         sql = catalog_sql(f"service {query.kind}")
         values = (query.schema, query.name) if query.kind == "relations" else ()
         # Each database needs a connection of its own: only those that somebody uses are listed.
-        used = {self._first, *(session.database for session in list(self._sessions))}
+        used = {session.database for session in list(self._sessions)}
         places = [query.database] if query.database else sorted(used - set(query.hidden))
         return [row for place in places for row in self._asked(place, sql, *values)]
 
@@ -93,7 +85,10 @@ class PostgresqlEngine(ServerEngine):
         if query.kind == "connections":
             return seen.described()
         database = query.names[-3] if len(query.names) > 2 else seen.database
-        return seen.objects(query) if database == seen.database else self._loop.call(self._objects(database, query))
+        if database == seen.database:
+            return seen.objects(query)
+        with self._in(database) as session:
+            return session.objects(query)
 
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
@@ -101,53 +96,23 @@ class PostgresqlEngine(ServerEngine):
     async def _close(self) -> None:
         for session in list(self._sessions):
             await session.disconnect()
-        if self._link is not None:
-            await self._link.close()
+
+    def _session(self, database: str, schema: str) -> PostgresqlSession:
+        return PostgresqlSession(self._loop, self._server, (database, schema), self._threads, self)
 
     def _asked(self, database: str, sql: str, *values: str) -> Rows:
         """The rows of a statement in a database, "" for the first. Raises Failure."""
-        return catalog.strings_of(self._loop.call(self._ask(database or self._first, sql, *values)))
+        with self._in(database) as session:
+            return session.asked(sql, *values)
 
-    async def _objects(self, database: str, query: ObjectQuery) -> Listing:
-        async with self._in(database) as link:
-            return await catalog.described(query, link.listing)
-
-    @contextlib.asynccontextmanager
-    async def _in(self, database: str) -> AsyncIterator[PgConnection]:
-        """A connection to another database than the first. Raises Failure."""
-        if not await self._ask(self._first, catalog_sql("has database"), database):
+    @contextlib.contextmanager
+    def _in(self, database: str) -> Iterator[PostgresqlSession]:
+        """A session of the service's own in a database, "" for the first. Raises Failure."""
+        if database in ("", self._first):
+            with self._turn:
+                yield self._own
+            return
+        if not self._asked("", catalog_sql("has database"), database):
             raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
-        link = await self._server.open(database)
-        try:
-            with _explained():
-                yield link
-        finally:
-            await link.close()
-
-    async def _ask(self, database: str, sql: str, *values: str) -> Values:
-        if database != self._first:
-            async with self._in(database) as link:
-                return await link.ask(sql, *values)
-        with _explained():
-            async with self._turn:
-                return await self._ask_again(sql, *values)
-
-    async def _ask_again(self, sql: str, *values: str) -> Values:
-        """Ask on the service's own connection, and on a new one if it was lost: the statement only reads."""
-        if self._link is not None and self._link.usable:
-            try:
-                return await self._link.ask(sql, *values)
-            except ConnectionLost:
-                pass
-        if self._link is not None:
-            await self._link.close()
-        self._link = await self._server.open(self._first)
-        return await self._link.ask(sql, *values)
-
-
-@contextlib.contextmanager
-def _explained() -> Iterator[None]:
-    try:
-        yield
-    except ConnectionLost as error:
-        raise Failure(sqlstate.SESSION_LOST, f"{LOST}: {reason(error)}") from None
+        with contextlib.closing(self._session(database, "")) as session:
+            yield session

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import deque
 from typing import Any, Final
 
 from psycopg import pq
@@ -68,5 +69,39 @@ def notice_of(notice: Any) -> str:
     return "\n".join(lines)
 
 
+class Notices:
+    """The notices of a statement: the first ones and the latest ones, if they are many."""
+
+    LENGTH: Final = 4 << 10
+    """Characters that are kept of the first, and of the latest."""
+
+    def __init__(self) -> None:
+        self._first: list[str] = []
+        self._latest: deque[str] = deque()
+        self._size = self._latest_size = self._dropped = 0
+
+    def add(self, text: str) -> None:
+        text = text if len(text) <= self.LENGTH else f"{text[: self.LENGTH]}…"
+        if not self._latest and self._size + len(text) <= self.LENGTH:
+            self._size += len(text)
+            self._first.append(text)
+            return
+        self._latest.append(text)
+        self._latest_size += len(text)
+        while self._latest_size > self.LENGTH and len(self._latest) > 1:
+            self._latest_size -= len(self._latest.popleft())
+            self._dropped += 1
+
+    def texts(self) -> list[str]:
+        """Those that are kept, with the number of the others."""
+        omitted = [f"… {self._dropped:,} notices omitted …"] if self._dropped else []
+        return [*self._first, *omitted, *self._latest]
+
+
+def decoded(value: bytes | None) -> str:
+    """A text of the server; a database whose encoding is SQL_ASCII may contain anything."""
+    return (value or b"").decode("utf-8", "replace")
+
+
 def _text(result: Any, field: Any) -> str:
-    return (result.error_field(field) or b"").decode("utf-8", "replace")
+    return decoded(result.error_field(field))

@@ -1,21 +1,43 @@
-"""PostgreSQL's rows as the interface's: JSON arrays of strings and nulls."""
+"""PostgreSQL's rows as lines of COPY's text format, and these as rows of the interface: JSON arrays."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Final
 
-import msgspec
-
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.postgresql.failures import decoded
 from sqlshell.service.engines.postgresql.types import reader
 from sqlshell.service.failure import Failure
 
 _ESCAPED: Final = re.compile(rb"\\(.)", re.S)
+_SIGNS: Final = re.compile(rb"[\\\t\n\r]")
+_ESCAPES: Final = {b"\\": b"\\\\", b"\t": b"\\t", b"\n": b"\\n", b"\r": b"\\r"}
 _RAW: Final = re.compile(rb"[\x00-\x09\x0b-\x1f]")
 _CONTROLS: Final = bytes(number for number in range(32) if number != 10)
-_encode: Final = msgspec.json.Encoder().encode
+
+
+def lines_of(result: Any) -> bytes:
+    """The rows of a PGresult as lines."""
+    value, readers = result.get_value, [reader(result.ftype(number)) or bytes for number in range(result.nfields)]
+    lines = bytearray()
+    for row in range(result.ntuples):
+        values = [
+            b"\\N" if (raw := value(row, number)) is None else _line(read(raw)) for number, read in enumerate(readers)
+        ]
+        lines += b"\t".join(values) + b"\n"
+    return bytes(lines)
+
+
+def lines_of_values(values: bytes) -> bytes:
+    """The lines of a COPY … TO STDOUT as lines of one value. Raises Failure if they are not UTF-8."""
+    try:
+        values.decode()
+    except UnicodeDecodeError:
+        # To replace a part of them would damage the data.
+        raise Failure("22021", "the data of COPY … TO STDOUT are not UTF-8; omit the option ENCODING") from None
+    return b"\n".join(map(_line, values.split(b"\n")))
 
 
 def rows_of_copy(block: bytes) -> list[str]:
@@ -37,19 +59,7 @@ def rows_of_copy(block: bytes) -> list[str]:
     # The regular expression alone would take ten times as long.
     if len(encoded.translate(None, _CONTROLS)) != len(encoded):
         encoded = _RAW.sub(lambda match: b"\\u%04x" % ord(match[0]), encoded)
-    return _decoded(encoded).split("\n")
-
-
-def lines_of_copy(block: bytes) -> list[str]:
-    """The lines of a COPY … TO STDOUT as rows of one value. Raises Failure if they are not UTF-8."""
-    if not block:
-        return []
-    try:
-        lines = block.decode()
-    except UnicodeDecodeError:
-        # To replace a part of them would damage the data.
-        raise Failure("22021", "the data of COPY … TO STDOUT are not UTF-8; omit the option ENCODING") from None
-    return [_encode([line]).decode() for line in lines.removesuffix("\n").split("\n")]
+    return decoded(encoded).split("\n")
 
 
 class CopiedLines:
@@ -61,7 +71,8 @@ class CopiedLines:
         self.columns = columns
 
     def texts(self, pieces: Sequence[bytes]) -> list[str]:
-        return rows_of_copy(b"".join(pieces))
+        block = b"".join(pieces)
+        return rows_of_copy(block) if self.columns else ["[]"] * block.count(b"\n")
 
     def table(self, pieces: Sequence[bytes]) -> Any:
         # It needs pyarrow, which small results do without.
@@ -70,25 +81,5 @@ class CopiedLines:
         return table_of(pieces, self.columns)
 
 
-class RowReader:
-    """Makes rows of PGresults with the same columns."""
-
-    def __init__(self, oids: Sequence[int]) -> None:
-        self._readers: list[Callable[[bytes], str]] = [reader(oid) or _decoded for oid in oids]
-
-    def rows(self, result: Any) -> list[str]:
-        value = result.get_value
-        return [
-            _encode(
-                [
-                    None if (raw := value(row, number)) is None else read(raw)
-                    for number, read in enumerate(self._readers)
-                ]
-            ).decode()
-            for row in range(result.ntuples)
-        ]
-
-
-def _decoded(value: bytes) -> str:
-    # A database whose encoding is SQL_ASCII may contain anything.
-    return value.decode("utf-8", "replace")
+def _line(value: bytes) -> bytes:
+    return _SIGNS.sub(lambda match: _ESCAPES[match[0]], value)

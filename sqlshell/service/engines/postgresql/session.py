@@ -25,6 +25,7 @@ from sqlshell.service.engines.engine import (
     ObjectQuery,
     Outcome,
     Relation,
+    Rows,
     RunOptions,
     Sink,
     Store,
@@ -34,13 +35,11 @@ from sqlshell.service.engines.postgresql.catalog import catalog_sql
 from sqlshell.service.engines.postgresql.connection import DESCRIBED, READ_ONLY, PgConnection, Server
 from sqlshell.service.engines.postgresql.failures import ConnectionLost, is_canceled, reason
 from sqlshell.service.engines.postgresql.loading import copy_data
-from sqlshell.service.engines.postgresql.results import calls_with_effects, describe, run_other, run_select
+from sqlshell.service.engines.postgresql.results import calls_with_effects, describe, run_statement
 from sqlshell.service.engines.postgresql.statement_traits import (
-    called,
-    can_be_copied,
+    COMMITS,
+    ENDS,
     changes_place,
-    commits,
-    ends_transaction,
     may_change_and_return,
 )
 from sqlshell.service.engines.server.loop import EngineLoop
@@ -140,6 +139,11 @@ class PostgresqlSession(ServerSession):
 
         return Listing([(name, "VARCHAR") for name in DESCRIBED], [self._loop.call(self._guarded(work()))])
 
+    def asked(self, sql: str, *values: str) -> Rows:
+        """The rows of the service's own statement, with "" for NULL. Raises Failure."""
+        rows = self._loop.call(self._guarded(self._ask(sql, *values)))
+        return [tuple(item or "" for item in row) for row in rows]
+
     async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
         return await self._guarded(self._ran(sql, options, sink, store))
 
@@ -151,8 +155,6 @@ class PostgresqlSession(ServerSession):
         except ConnectionLost as error:
             raise self._lost(reason(error)) from None
         except Failure as failure:
-            # If the failure is not the server's, the rows cannot be kept.
-            await self._stop()
             notices = self._link.take_notices() if self._link is not None else []
             if self._canceled and is_canceled(failure):
                 raise Failure(sqlstate.CANCELED, "the statement was canceled") from None
@@ -163,16 +165,8 @@ class PostgresqlSession(ServerSession):
             # The statement may still run: only the end of its connection is certain to end it.
             await self._disconnect()
             raise
-        except BaseException:
-            # The rows cannot be kept; the server must stop sending them.
-            await self._stop()
-            raise
         finally:
-            self._running = False
-            if self._cancellation is not None:
-                # A late request would cancel the next statement.
-                await self._cancellation
-                self._cancellation = None
+            await self._end_cancellation()
             self._look_at_transaction()
 
     async def _ran(self, sql: str, options: RunOptions, sink: Sink, store: Store) -> Outcome:
@@ -188,12 +182,13 @@ class PostgresqlSession(ServerSession):
                 raise Failure(sqlstate.SESSION_LOST, CONNECTION_LOST)
         self._has_run = True
         before = self.transaction
-        self._check_canceled()
         outcome = await self._stored(link, sql, options, sink, store)
+        await self._end_cancellation()
+        self._canceled = False
         self._look_at_transaction()
-        if before == "failed" and commits(word) and not self.transaction:
+        if before == "failed" and word in COMMITS and not self.transaction:
             outcome = replace(outcome, message=ROLLED_BACK, sql_state=sqlstate.WARNING)
-        await self._look_at_place(sql, word)
+        await self._look_at_place(link, sql, word)
         warnings = await self._keep_settings(link) if self.transaction != "failed" else []
         notices = [*link.take_notices(), *warnings]
         if notices and outcome.sql_state == sqlstate.DONE:
@@ -224,16 +219,16 @@ class PostgresqlSession(ServerSession):
         returns rows has a transaction of its own, and an open transaction fails.
         """
         if options.row_limit == 0:
-            return await describe(link, sql, options)
+            return Outcome((await describe(link, sql, options))[1])
         word = first_word(sql)
         wrapped = not self.transaction and may_change_and_return(sql, word)
-        has_effects = not self.transaction and not wrapped and (word == "call" or bool(called(sql)))
         if wrapped:
             await link.ask("BEGIN")
+        outcome = None
         try:
             outcome = await self._outcome(link, sql, options, sink)
             # Small rows of other statements are stored with the record.
-            now = wrapped or self.transaction or (has_effects and outcome.filed is not None)
+            now = wrapped or self.transaction or outcome.filed is not None
             if now and outcome.columns is not None:
                 await asyncio.to_thread(store, outcome.filed)
                 self._check_canceled()
@@ -242,39 +237,27 @@ class PostgresqlSession(ServerSession):
         except (ConnectionLost, asyncio.CancelledError):
             raise
         except BaseException as error:
-            # The server's own errors end the statement, and are never of this general code.
-            is_running = link.transaction == pq.TransactionStatus.ACTIVE
-            is_ours = is_running or not isinstance(error, Failure) or error.sql_state == sqlstate.LIMIT
             await self._undo(link, wrapped=wrapped)
-            if has_effects and is_ours and not self._canceled and await self._changes(link, sql):
-                raise ResultLost(error, certain=not is_running) from error
+            # The server's own errors end the statement, and are never of this general code.
+            is_ours = not isinstance(error, Failure) or error.sql_state == sqlstate.LIMIT
+            is_alone = not wrapped and not self.transaction and not self._canceled
+            if is_ours and is_alone and (word == "call" or await calls_with_effects(link, sql)):
+                raise ResultLost(error, certain=outcome is not None) from error
             raise
         return outcome
 
     async def _outcome(self, link: PgConnection, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         """Run a statement and pass its rows to the sink."""
-        word = first_word(sql)
-        if word == "copy" and options.data is not None:
-            return await self._copied_in(link, sql, options.data)
-        if can_be_copied(sql, word):
-            new_writer = partial(ResultWriter, sink, options, self._threads, self._reader)
-            outcome = await run_select(link, sql, options, new_writer, self._check_canceled)
-            if outcome is not None:
-                return outcome
-        return await run_other(link, sql, options, sink)
-
-    @staticmethod
-    async def _changes(link: PgConnection, sql: str) -> bool:
-        """Whether a statement without a transaction of its own may have changed data nevertheless."""
-        return first_word(sql) == "call" or await calls_with_effects(link, sql)
+        if options.data is not None and first_word(sql) == "copy":
+            with options.data.open("rb") as file:
+                return Outcome(message=await link.copy_in(sql, _in_thread(iter(lambda: file.read(BLOCK), b""))))
+        new_writer = partial(ResultWriter, sink, options, self._threads, self._reader)
+        return await run_statement(link, sql, options, new_writer)
 
     async def _undo(self, link: PgConnection, *, wrapped: bool) -> None:
         """Undo a statement that failed, if it was `wrapped` in a transaction of its own; otherwise make the open
         transaction fail."""
-        await self._stop()
-        if self._cancellation is not None:
-            # A late request would cancel what follows.
-            await self._cancellation
+        await self._end_cancellation()
         if not wrapped and link.transaction == pq.TransactionStatus.INTRANS:
             with contextlib.suppress(Failure):
                 await link.ask(_FAIL)
@@ -284,13 +267,7 @@ class PostgresqlSession(ServerSession):
 
     async def _load(self, relation: str, listed: str, data: Iterator[bytes], options: RunOptions) -> Outcome:
         link = await self._ready(options)
-        self._check_canceled()
         return Outcome(message=await link.copy_in(f"COPY {relation}{listed} FROM STDIN", _in_thread(data)))
-
-    @staticmethod
-    async def _copied_in(link: PgConnection, sql: str, data: Path) -> Outcome:
-        with data.open("rb") as file:
-            return Outcome(message=await link.copy_in(sql, _in_thread(iter(lambda: file.read(BLOCK), b""))))
 
     async def _use(self, database: str, schema: str) -> None:
         await self._guarded(self._used(database, schema))
@@ -331,14 +308,10 @@ class PostgresqlSession(ServerSession):
 
     async def _ask(self, sql: str, *values: str) -> Any:
         """The rows of the service's own statement."""
-        link = await self._connected()
-        self._check_canceled()
-        return await link.ask(sql, *values)
+        return await (await self._connected()).ask(sql, *values)
 
     async def _listing(self, sql: str, *values: str) -> Listing:
-        link = await self._connected()
-        self._check_canceled()
-        return await link.listing(sql, *values)
+        return await (await self._connected()).listing(sql, *values)
 
     async def _ready(self, options: RunOptions) -> PgConnection:
         """The connection, with the time zone of the request, if it has one."""
@@ -347,7 +320,6 @@ class PostgresqlSession(ServerSession):
             # Set only if another one is requested: until then the session's own SET TimeZone applies. A client that
             # adopted the session's time zone requests what is set: another SET would outlast a SET LOCAL.
             if options.timezone != link.status("TimeZone") or not self._has_run:
-                self._check_canceled()
                 # A SELECT would begin the snapshot of an open transaction.
                 await link.ask(f"SET TimeZone = {literal(options.timezone)}")
                 self._keeps_timezone = True
@@ -355,18 +327,15 @@ class PostgresqlSession(ServerSession):
         return link
 
     async def _connected(self) -> PgConnection:
-        link = self._link
-        if link is not None and link.usable:
-            return link
-        if link is not None and self.transaction:
-            raise ConnectionLost("")
-        if link is not None:
-            await link.close()
-            self._link, self._remade = None, True
-        opened = await self._server.open(self.database)
-        self._link = opened
-        await self._restore(opened)
-        return opened
+        """The connection, made again if it was lost outside of a transaction. Raises Failure if it was canceled."""
+        if self._link is None or not self._link.usable:
+            if self._link is not None and self.transaction:
+                raise ConnectionLost("")
+            await self._disconnect()
+            self._link = await self._server.open(self.database)
+            await self._restore(self._link)
+        self._check_canceled()
+        return self._link
 
     async def _restore(self, link: PgConnection) -> None:
         """Give a new connection the session's search path and time zone."""
@@ -391,11 +360,11 @@ class PostgresqlSession(ServerSession):
         return Failure(sqlstate.SESSION_LOST, message)
 
     def _leave_lost_transaction(self, word: str) -> Outcome:
-        if not ends_transaction(word):
+        if word not in ENDS:
             raise Failure("25P02", _IGNORED)
         self._lost_transaction = False
         self._look_at_transaction()
-        if commits(word):
+        if word in COMMITS:
             return Outcome(message=ROLLED_BACK, sql_state=sqlstate.WARNING)
         return Outcome(message="ROLLBACK")
 
@@ -407,10 +376,8 @@ class PostgresqlSession(ServerSession):
         else:
             self.transaction = ""
 
-    async def _look_at_place(self, sql: str, word: str) -> None:
+    async def _look_at_place(self, link: PgConnection, sql: str, word: str) -> None:
         """Update what a statement may have changed: time zone, schema and search path."""
-        link = self._link
-        assert link is not None
         # The server reports each change.
         self._keeps_timezone = self._keeps_timezone or self.timezone != link.status("TimeZone")
         self.timezone = link.status("TimeZone")
@@ -431,22 +398,19 @@ class PostgresqlSession(ServerSession):
         if not self._running:
             return
         self._canceled = True
-        if self._link is not None and self._cancellation is None:
+        if self._link is not None and (self._cancellation is None or self._cancellation.done()):
             self._cancellation = asyncio.create_task(self._link.cancel())
+
+    async def _end_cancellation(self) -> None:
+        """Wait for a request to cancel, and take no further one: it would cancel what follows."""
+        self._running = False
+        if self._cancellation is not None:
+            await self._cancellation
+            self._cancellation = None
 
     async def disconnect(self) -> None:
         """End the session. Raises nothing."""
         await self._disconnect()
-
-    async def _stop(self) -> None:
-        """End a statement whose rows are no longer read."""
-        if self._link is None or self._link.transaction != pq.TransactionStatus.ACTIVE:
-            return
-        await self._link.cancel()
-        try:
-            await self._link.drain()
-        except ConnectionLost:
-            return
 
     async def _disconnect(self) -> None:
         link, self._link = self._link, None

@@ -13,28 +13,30 @@ _ENDING: Final = re.compile(r";(?:\s|--[^\n]*+(?:\n|\Z)|/\*(?:[^*]|\*(?!/))*+\*/
 
 _CALL: Final = re.compile(r"(?<!\w)([^\W\d]\w*+)\"?\s*+\(")
 
-_SELECTS: Final = frozenset({"select", "values", "table", "with", "("})
+SELECTS: Final = frozenset({"select", "values", "table", "with", "("})
 _CHANGES: Final = frozenset({"insert", "update", "delete", "merge"})
 _CONTAINS: Final = frozenset({"with", "explain", "copy"})
 """First words of statements that may contain one of these."""
 
+_RETURNS: Final = SELECTS | {"call", "execute", "explain", "fetch", "show"}
 _RUNS: Final = frozenset({"do", "call", "execute"})
 _SETS: Final = frozenset({"set", "reset", "discard"})
 _PLACE: Final = re.compile(r"(?<!\w)(?:search_path|schema|role|authorization|all)(?!\w)", re.I)
-_ENDS: Final = frozenset({"rollback", "abort", "commit", "end"})
+COMMITS: Final = frozenset({"commit", "end"})
+ENDS: Final = COMMITS | {"rollback", "abort"}
 _DEFINES: Final = frozenset({"create", "drop", "alter"})
 
 
 def can_be_copied(sql: str, word: str) -> bool:
     """Whether a statement may be the query of a COPY … TO: it selects, and writes nothing."""
     # A semicolon elsewhere is part of a text, or the server refuses the second statement.
-    return word in _SELECTS and not _ENDING.search(sql) and not (word == "with" and _WRITES.search(sql))
+    return word in SELECTS and not _ENDING.search(sql) and not (word == "with" and _WRITES.search(sql))
 
 
 def may_change_and_return(sql: str, word: str) -> bool:
     """Whether a statement may change data and return rows, and can run in a transaction: CALL cannot."""
     if word in _CHANGES:
-        return returns_rows(sql)
+        return returns_rows(sql, word)
     return word == "execute" or (word in _CONTAINS and _WRITES.search(sql) is not None)
 
 
@@ -49,14 +51,14 @@ def called(sql: str) -> list[str]:
     return sorted({name.lower() for name in _CALL.findall(sql)})
 
 
-def returns_rows(sql: str) -> bool:
-    """Whether a statement that writes may return rows."""
-    return "returning" in sql.lower()
+def returns_rows(sql: str, word: str) -> bool:
+    """Whether a statement may return rows, but for those of a rule or of a COPY."""
+    return word in _RETURNS or (word in _CHANGES and "returning" in sql.lower())
 
 
 def changes_place(sql: str, word: str) -> bool:
     """Whether a statement may change the session's schema or search path."""
-    if word in _RUNS or word in _ENDS:
+    if word in _RUNS or word in ENDS:
         return True
     if word in _SETS:
         # To ask after a SET TRANSACTION would end the time in which the transaction can be set.
@@ -64,14 +66,6 @@ def changes_place(sql: str, word: str) -> bool:
     if word in _DEFINES:
         return "schema" in sql.lower()
     return "set_config" in sql.lower()
-
-
-def ends_transaction(word: str) -> bool:
-    return word in _ENDS
-
-
-def commits(word: str) -> bool:
-    return word in {"commit", "end"}
 
 
 def message_of(tag: str) -> str:

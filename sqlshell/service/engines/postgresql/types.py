@@ -77,7 +77,7 @@ def engine_type(oid: int, modifier: int) -> str | None:
     return _NAMED.get(oid, "")
 
 
-def reader(oid: int) -> Callable[[bytes], str] | None:
+def reader(oid: int) -> Callable[[bytes], bytes] | None:
     """Makes the interface's string of a value that PostgreSQL printed; None if it is that text."""
     return {BOOL: _boolean, BYTEA: _bytes}.get(oid)
 
@@ -101,12 +101,12 @@ def _decimal(modifier: int) -> str:
     return f"DECIMAL({precision},{scale})" if 0 <= scale <= precision else "DECIMAL"
 
 
-def _boolean(value: bytes) -> str:
-    return "true" if value == b"t" else "false"
+def _boolean(value: bytes) -> bytes:
+    return b"true" if value == b"t" else b"false"
 
 
-def _bytes(value: bytes) -> str:
+def _bytes(value: bytes) -> bytes:
     """Of both forms that bytea_output may choose."""
-    if value.startswith(b"\\x"):
-        return base64.b64encode(bytes.fromhex(value[2:].decode())).decode()
-    return base64.b64encode(pq.Escaping().unescape_bytea(value)).decode()
+    return base64.b64encode(
+        bytes.fromhex(value[2:].decode()) if value.startswith(b"\\x") else pq.Escaping().unescape_bytea(value)
+    )
