@@ -224,7 +224,6 @@ def serve(given: Mapping[str, Any], streams: Streams) -> int:
     from sqlshell.diagnostics import Diagnostics
     from sqlshell.errors import UsageError
     from sqlshell.service.catalog import least_role
-    from sqlshell.service.engines.process.process import begin_early, end_early
     from sqlshell.service.setup import make_folder
 
     data = Path(given["data"]) if given["data"] else None
@@ -245,13 +244,7 @@ def serve(given: Mapping[str, Any], streams: Streams) -> int:
     diagnostics = Diagnostics(streams.stderr)
     if data is not None:
         make_folder(data)
-    if given["engine"] == ENGINES[0]:
-        # The process loads DuckDB while this one loads the server.
-        begin_early()
-    try:
-        return _run(given, data, diagnostics, streams.stdout)
-    finally:
-        end_early()
+    return _run(given, data, diagnostics, streams.stdout)
 
 
 def _run(given: Mapping[str, Any], data: Path | None, diagnostics: Diagnostics, stdout: TextIO) -> int:

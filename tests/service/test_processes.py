@@ -21,9 +21,9 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
 from sqlshell.service.engines.engine import CatalogQuery, Limits, Outcome, RunOptions
 from sqlshell.service.engines.process import remote
-from sqlshell.service.engines.process.child import ChildConnection
+from sqlshell.service.engines.process.child import Session
+from sqlshell.service.engines.process.frames import EngineConfig
 from sqlshell.service.engines.process.launching import MEMORY
-from sqlshell.service.engines.process.process import EngineConfig
 from sqlshell.service.engines.process.remote import MOST_IDLE, RemoteConnection, RemoteEngine
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.results.results import Discard, Spool
@@ -357,19 +357,18 @@ def test_an_interrupt_ends_the_statement_that_it_means(host: Host) -> None:
 
 def test_a_statement_that_was_ended_before_it_began_does_not_run() -> None:
     engine = DuckdbEngine()
-    held = ChildConnection(engine.connect)
-    held.begin(5).run("create table t (i int)", RunOptions(), Discard())
-    held.end()
-    held.interrupt(5)
-    held.begin(6)
-    held.interrupt(7)
-    held.end()
-    with pytest.raises(Failure, match="before it started"):
-        held.begin(7)
+    session = Session(engine.connect)
+    with session.running(5) as connection:
+        connection.run("create table t (i int)", RunOptions(), Discard())
+    session.interrupt(5)
+    with session.running(6):
+        session.interrupt(7)
+    with pytest.raises(Failure, match="before it started"), session.running(7):
+        raise AssertionError
     # Neither a late interrupt nor one of another statement stops the next one.
-    held.interrupt(7)
-    assert held.begin(8).run("insert into t values (1)", RunOptions(), Discard()).message == "INSERT 1"
-    held.end()
+    session.interrupt(7)
+    with session.running(8) as connection:
+        assert connection.run("insert into t values (1)", RunOptions(), Discard()).message == "INSERT 1"
     engine.close()
 
 
@@ -415,7 +414,8 @@ OWNER = """
 import os, sys, time
 from pathlib import Path
 from sqlshell.service.engines.engine import Limits, RunOptions
-from sqlshell.service.engines.process.process import EngineConfig
+from sqlshell.service.engines.process.frames import EngineConfig
+from sqlshell.service.engines.process.launching import MEMORY
 from sqlshell.service.engines.process.remote import RemoteEngine
 from sqlshell.service.results.results import Discard
 folder = Path(sys.argv[1])
@@ -490,5 +490,5 @@ def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still
     os.kill(host.pid, signal.SIGCONT)
     thread.join()
     assert isinstance(found[0], Outcome | Failure)
-    until(lambda: not host.engine.process()._unsent)
+    until(host.engine.process()._unsent.empty)
     assert rows(host, connection, "select 1") == ("00000", b'["1"]')

@@ -15,7 +15,8 @@ from types import SimpleNamespace
 import pytest
 
 from sqlshell.service.engines.duckdb.published import FOLDERS
-from sqlshell.service.engines.process.frames import Broken, Frames, read_report
+from sqlshell.service.engines.engine import Limits
+from sqlshell.service.engines.process.frames import EngineConfig, read_answer, receive, send
 from sqlshell.service.engines.sandbox import landlock, sandbox
 from tests.conftest import serve, start, stop
 from tests.service.client import Client
@@ -146,16 +147,12 @@ def test_what_it_writes_into_the_spool_it_cannot_read(tmp_path: Path) -> None:
 
 
 REFUSED = """
-import socket, sys
-from pathlib import Path
-from types import SimpleNamespace
-from sqlshell.service.engines.engine import Limits
+import sys
 from sqlshell.service.engines.process import child
-from sqlshell.service.engines.process.frames import Open
 from sqlshell.service.engines.sandbox import landlock
 
 landlock.READ = 1 << 40
-child._restricted(Open(Path(sys.argv[1]), {}, Limits(), 0), socket.socket(fileno=int(sys.argv[2])))
+child.main()
 print("went on")
 """
 
@@ -167,17 +164,18 @@ def test_a_process_that_cannot_be_restricted_does_not_go_on(tmp_path: Path) -> N
     ours, theirs = socket.socketpair()
     with ours, theirs:
         number = theirs.fileno()
+        send(ours, EngineConfig(tmp_path, {}, Limits()))
         done = subprocess.run(
-            [sys.executable, "-c", REFUSED, str(tmp_path), str(number)],
+            [sys.executable, "-c", REFUSED, str(number), str(os.getpid())],
             pass_fds=[number],
             capture_output=True,
             text=True,
             timeout=60,
             check=False,
         )
-        report = read_report(Frames(ours).next())
+        error = read_answer(receive(ours)[0]).error
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
-    assert isinstance(report, Broken) and "cannot be restricted" in report.why and "landlock_add_rule" in report.why
+    assert error is not None and "cannot be restricted" in error.message and "landlock_add_rule" in error.message
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")

@@ -407,7 +407,7 @@ class Organizations:
                 running=running,
                 shared=self.shared,
             )
-        from sqlshell.service.engines.process.process import EngineConfig
+        from sqlshell.service.engines.process.frames import EngineConfig
         from sqlshell.service.engines.process.remote import RemoteEngine
 
         base = folder()

@@ -7,6 +7,7 @@ not trusted beyond that.
 from __future__ import annotations
 
 import socket
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from struct import Struct as Packed
 from typing import Any, Final
@@ -14,146 +15,53 @@ from typing import Any, Final
 import msgspec
 from msgspec import Struct
 
-from sqlshell.service.engines.engine import Limits, RunOptions
+from sqlshell.service.engines.engine import Limits, Outcome
 from sqlshell.service.results.results import Layout
-
-READ: Final = 64 << 10
-"""The number of bytes that are read at once."""
 
 MOST: Final = 256 << 20
 """The maximum size of a message in bytes."""
 
+MEMORY_NOTE: Final = "(limit set by sqlshell serve --memory)"
+
 _LENGTH: Final = Packed("!I")
 
-_dropped: Final = bytearray(READ)
+_dropped: Final = bytearray(64 << 10)
 """A buffer for data that is read and discarded, for when there is no memory for more."""
 
 
-class Message(Struct, frozen=True, array_like=True, tag=True):
-    """Base class of all messages."""
-
-
-class Open(Message, frozen=True):
-    """The first message to a process: its directory, the databases (name -> file; sessions begin in the first one), the
-    columns of the service's own relations, and the parent process. With `renders`, the process has no databases: it
-    renders the results of the organization.
+class EngineConfig(Struct, frozen=True):
+    """The first message to a process: the folder of its organization, the databases (name -> file; sessions begin in
+    the first one), limits, and the columns of the service's own relations. With `renders`, the process has no
+    databases: it renders the results of the organization.
     """
 
     folder: Path
-    databases: dict[str, Path]
+    databases: Mapping[str, Path]
     limits: Limits
-    parent: int
-    system: dict[str, list[tuple[str, str]]] = {}
+    system: Mapping[str, Sequence[tuple[str, str]]] = {}
     renders: bool = False
 
 
-class Channel(Message, frozen=True):
-    """The socket that is sent with this message receives calls from now on, one after another."""
-
-
-class Interrupt(Message, frozen=True):
-    """Interrupt statement `number` of a connection if it is running, or do not start it."""
-
-    connection: int
-    number: int
-
-
-class Close(Message, frozen=True):
-    """A connection is no longer needed."""
-
-    connection: int
-
-
-class Ask(Message, frozen=True):
-    """Request the progress of a connection's running statement; the reply is Progress. Number 0 is no connection: it
-    only checks whether the process responds.
-    """
-
-    connection: int = 0
-
-
-class ReleaseMemory(Message, frozen=True):
-    """Request to release the memory for reading results, because none are being read."""
-
-
-class TrimMemory(Message, frozen=True):
-    """Request to return to the system the memory that statements no longer use."""
-
-
-class CancelRows(Message, frozen=True):
-    """The rows of a stream that a call evaluates are no longer needed."""
-
-    number: int
-
-
-class Stop(Message, frozen=True):
-    """Shut down."""
-
-
-Order = Open | Channel | Interrupt | Close | Ask | ReleaseMemory | TrimMemory | CancelRows | Stop
-
-
-class Opened(Message, frozen=True):
-    """The databases are open, except those that are `broken`, with the reasons; `protections` describes the
-    restrictions of the process.
+class Opened(Struct, frozen=True, array_like=True):
+    """The result of the first message: the databases are open, except those that are `broken`, with the reasons;
+    `protections` describes the restrictions of the process.
     """
 
     first_database: str
     broken: dict[str, str]
-    protections: str = ""
+    protections: str
 
 
-class Progress(Message, frozen=True):
-    connection: int
-    share: float | None = None
+class Call(Struct, frozen=True, array_like=True):
+    """Call a method of a connection (0: of the engine). `number` is that of the call in its connection.
 
+    On the first socket it is an order, which has no answer and never waits for the engine.
+    """
 
-class Broken(Message, frozen=True):
-    """The databases could not be opened, or the instance is unusable: the process exits."""
-
-    why: str
-
-
-class Memory(Message, frozen=True):
-    """The process has run short of memory and may crash: the reason to give if it does, or "" once it has recovered."""
-
-    why: str
-
-
-class ReplaceSoon(Message, frozen=True):
-    """The process should be replaced as soon as nothing runs in it."""
-
-    why: str
-
-
-Report = Opened | Progress | Broken | Memory | ReplaceSoon
-
-
-class Run(Message, frozen=True):
-    """Run a statement. Its rows are stored in `file`, or discarded if that is None."""
-
-    connection: int
-    number: int
-    statement: str
-    options: RunOptions
-    file: str | None
-
-
-class Call(Message, frozen=True):
-    """Call a method of a connection (0: of the engine)."""
-
-    connection: int
-    number: int
     method: str
-    given: list[Any]
-
-
-Request = Run | Call
-
-State = tuple[str, str, str, str, bool]
-"""The state of a connection: database, schema, transaction, time zone, and whether it has state that is lost with its
-process.
-"""
+    connection: int = 0
+    number: int = 0
+    given: Sequence[Any] = ()
 
 
 class Error(Struct, frozen=True, array_like=True):
@@ -168,16 +76,36 @@ class Error(Struct, frozen=True, array_like=True):
     missing: tuple[str, ...] = ()
 
 
+State = tuple[str, str, str, str, bool]
+"""The state of a connection: database, schema, transaction, time zone, and whether it has state that is lost with its
+process.
+"""
+
+
 class Answer(Struct, frozen=True, array_like=True):
-    """The result of a call or a statement. `size` is the size of the result in bytes, `body` the rows of a small
-    one."""
+    """The result of a call, and the state of its connection."""
 
     error: Error | None = None
     state: State | None = None
     result: Any = None
+
+
+class Ran(Struct, frozen=True, array_like=True):
+    """The result of a statement. `layout`, and `size` in bytes, are those of its rows, `body` the rows if few."""
+
+    outcome: Outcome
     layout: Layout | None = None
     body: bytes = b""
     size: int = 0
+
+
+class Report(Struct, frozen=True, array_like=True):
+    """The progress of a connection's statement; or, with `spent`, why the process should be replaced when nothing runs
+    in it."""
+
+    connection: int = 0
+    progress: float | None = None
+    spent: str = ""
 
 
 def _plain(value: Any) -> Any:
@@ -194,15 +122,10 @@ def _made(kind: type, value: Any) -> Any:
 
 
 _encode = msgspec.msgpack.Encoder(enc_hook=_plain).encode
-read_order = msgspec.msgpack.Decoder(Order, dec_hook=_made).decode
-read_report = msgspec.msgpack.Decoder(Report).decode
-read_request = msgspec.msgpack.Decoder(Request, dec_hook=_made).decode
+read_config = msgspec.msgpack.Decoder(EngineConfig, dec_hook=_made).decode
+read_call = msgspec.msgpack.Decoder(Call).decode
 read_answer = msgspec.msgpack.Decoder(Answer).decode
-
-
-def frame(message: Struct) -> bytes:
-    body = _encode(message)
-    return _LENGTH.pack(len(body)) + body
+read_report = msgspec.msgpack.Decoder(Report).decode
 
 
 def convert_to(value: Any, kind: Any) -> Any:
@@ -210,58 +133,30 @@ def convert_to(value: Any, kind: Any) -> Any:
     return msgspec.convert(value, kind, dec_hook=_made)
 
 
+def frame(message: Struct) -> bytes:
+    body = _encode(message)
+    return _LENGTH.pack(len(body)) + body
+
+
 def send(to: socket.socket, message: Struct) -> None:
     """Raises OSError."""
     to.sendall(frame(message))
 
 
-class Frames:
-    """Reads frames from a blocking socket."""
-
-    def __init__(self, source: socket.socket) -> None:
-        self._source = source
-        self._held = b""
-
-    def next(self) -> bytes:
-        """The next message; b"" if the other side has closed the socket. Raises OSError; MemoryError for a message that
-        was read and discarded."""
-        if len(self._held) < _LENGTH.size and not self._more(_LENGTH.size):
-            return b""
-        length = _LENGTH.unpack_from(self._held)[0]
-        if length > MOST:
-            raise msgspec.DecodeError(f"a message of {length:,} bytes")
-        size = _LENGTH.size + length
-        if len(self._held) < size and not self._more(size):
-            return b""
-        message, self._held = self._held[_LENGTH.size : size], self._held[size:]
-        return message
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The messages that are complete after adding data that another reader received."""
-        self._held += data
-        messages = []
-        while len(self._held) >= _LENGTH.size:
-            size = _LENGTH.size + _LENGTH.unpack_from(self._held)[0]
-            if len(self._held) < size:
-                break
-            messages.append(self._held[_LENGTH.size : size])
-            self._held = self._held[size:]
-        return messages
-
-    def _more(self, size: int) -> bool:
-        """Read until `size` bytes are held; False if the other side has closed the socket before."""
-        parts, have = [self._held], len(self._held)
-        try:
-            while have < size and (part := self._source.recv(max(READ, size - have))):
-                parts.append(part)
-                have += len(part)
-            self._held = b"".join(parts)
-            return have >= size
-        except MemoryError:
-            # The next message begins after this one.
-            have = sum(map(len, parts))
-            parts.clear()
-            self._held = b""
-            while have < size and (read := self._source.recv_into(_dropped, min(READ, size - have))):
-                have += read
-            raise
+def receive(source: socket.socket) -> tuple[bytes | bytearray, list[int]]:
+    """Wait for the next message, and the descriptors sent with it; the message is empty if the other side has closed
+    the socket. Raises OSError; MemoryError for a message that was read and discarded."""
+    head, descriptors, _, _ = socket.recv_fds(source, _LENGTH.size, 1, socket.MSG_WAITALL)
+    if len(head) < _LENGTH.size:
+        return b"", descriptors
+    [length] = _LENGTH.unpack(head)
+    if length > MOST:
+        raise msgspec.DecodeError(f"a message of {length:,} bytes")
+    try:
+        body = bytearray(length)
+    except MemoryError:
+        # The next message begins after this one.
+        while length and (read := source.recv_into(_dropped, min(len(_dropped), length))):
+            length -= read
+        raise
+    return (body if source.recv_into(body, length, socket.MSG_WAITALL) == length else b""), descriptors

@@ -27,7 +27,6 @@ def begin(
     temporary: Path | None = None,
     stdin: int | IO[bytes] = subprocess.DEVNULL,
     stdout: int | IO[bytes] = subprocess.DEVNULL,
-    stderr: int | IO[bytes] = subprocess.DEVNULL,
 ) -> subprocess.Popen[bytes]:
     """Start `main()` of a module in a process; its result is the exit code. The process has `descriptors` by their
     numbers, `arguments` in sys.argv, and its temporary files in `temporary`.
@@ -44,7 +43,7 @@ def begin(
         [sys.executable, "-I", "-X", "utf8", "-c", code, *arguments],
         stdin=stdin,
         stdout=stdout,
-        stderr=stderr,
+        stderr=subprocess.DEVNULL,
         env=environment,
         cwd="/",
         pass_fds=tuple(descriptors),
