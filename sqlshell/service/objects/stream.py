@@ -6,12 +6,13 @@ A changelog is a stream of changes: each row is the latest state of its key.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator
+from typing import Final
 
 from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import END, SIGN, Tokens, TooMany
-from sqlshell.service.engines.duckdb.messages import near
 from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import CatalogQuery, Outcome, Relation, RunOptions
 from sqlshell.service.failure import Failure
@@ -29,6 +30,10 @@ from sqlshell.service.objects.relation import CreateAs, Relations
 from sqlshell.service.results.results import Discard
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import qualified
+
+_NEAR: Final = re.compile(r'syntax error at or near "(\w+)"')
+_HEAD: Final = 2000
+"""Characters of a message in which it is searched."""
 
 
 class Stream(Relations):
@@ -83,11 +88,11 @@ def explained_columns(columns: str, before: str) -> Iterator[None]:
         with placed(columns, before, columns):
             yield
     except Failure as error:
-        phrase, word = near(error.message)
-        if not phrase or word.lower() not in _first_words(columns):
+        near = _NEAR.search(error.message, 0, _HEAD)
+        if near is None or near[1].lower() not in _first_words(columns):
             raise
-        advised = f'{phrase}: a column of this name must be quoted, "{word}"'
-        raise error.with_message(error.message.replace(phrase, advised, 1)) from error.__cause__
+        advised = f'{near[0]}: a column of this name must be quoted, "{near[1]}"'
+        raise error.with_message(error.message.replace(near[0], advised, 1)) from error.__cause__
 
 
 def columns_of(asked: Create) -> tuple[str, list[str]]:

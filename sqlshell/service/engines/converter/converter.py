@@ -18,8 +18,8 @@ import duckdb
 import msgspec
 
 from sqlshell.service.engines.converter.conversion import COPY, CopyReport, CopyRequest, Stamp, stamp
-from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
+from sqlshell.service.engines.duckdb.failures import Cause, disk_full
 from sqlshell.service.engines.sandbox import sandbox
 from sqlshell.service.engines.sandbox.beneath import open_file
 from sqlshell.service.failure import Failure
@@ -81,7 +81,7 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
         try:
             connection.execute(into + reader(name, path, lines=True))
         except (duckdb.ConversionException, duckdb.InvalidInputException) as error:
-            if not messages.is_conversion(str(error)):
+            if not (Cause.NOT_CONVERTED.of(error) or Cause.NOT_CAST.of(error)):
                 raise
             # A later row has a different type from the first rows.
             os.lseek(file, 0, os.SEEK_SET)
@@ -90,9 +90,9 @@ def _copied(connection: duckdb.DuckDBPyConnection, root: int, name: str) -> Stam
 
 
 def _reason(message: str, name: str) -> str:
-    if messages.too_large(message):
+    if Cause.FILE_TOO_LARGE.of(message):
         return "its copy would be too large (limit set by sqlshell serve --quota)"
-    if messages.disk_full(message):
+    if disk_full(message):
         return "no space left on device for its copy"
     for folder in ("/dev/fd/", "/proc/self/fd/"):
         while folder in message:

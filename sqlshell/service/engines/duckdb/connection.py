@@ -13,10 +13,9 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.contents import columns
-from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.failures import Cause, failure, moved_to_end
 from sqlshell.service.engines.duckdb.loading import load_rows
 from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
@@ -265,9 +264,9 @@ class DuckdbConnection:
     def _failure(self, error: Exception, running: _Running, options: RunOptions | None) -> Failure:
         """The error of a statement, with its position in the text that was typed."""
         cause = error.__cause__ if isinstance(error, Failure) else error
-        if options and options.rights < Rights.OBJECTS and messages.is_read_only_transaction(str(cause)):
+        if options and options.rights < Rights.OBJECTS and Cause.READ_ONLY_TRANSACTION.of(cause):
             return denied(spoken(running.kind, first_word(running.sql)), options.rights, running.kind)
-        at_end = messages.moved_to_end(str(error)) if isinstance(error, duckdb.ParserException) else ""
+        at_end = moved_to_end(str(error)) if isinstance(error, duckdb.ParserException) else ""
         # An error is at the end if a text behind the end changes it.
         if at_end and self._parser_error(f"{running.sql}\n{NEVER_FIRST}") != str(error):
             error = duckdb.ParserException(at_end)

@@ -13,7 +13,7 @@ import duckdb
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, messages, objects, published, version
+from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, objects, published, version
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.contents import (
     FIRST_SCHEMA,
@@ -22,7 +22,7 @@ from sqlshell.service.engines.duckdb.contents import (
     listing,
 )
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
-from sqlshell.service.engines.duckdb.failures import failure
+from sqlshell.service.engines.duckdb.failures import Cause, failure
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.rights.check import Policy
@@ -284,12 +284,12 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
         if read_only and database is not None and not database.exists():
             raise UsageError(f"{database} does not exist; a read-only database cannot be created") from None
         text = str(error).partition("\n")[0]
-        if isinstance(error, duckdb.ConnectionException) and messages.is_open_otherwise(text):
+        if isinstance(error, duckdb.ConnectionException) and Cause.OPEN_OTHERWISE.of(text):
             raise ServiceError(
                 f"{database} is already open in this shell in another mode (read-only or writable)",
                 "close the other connection or start another shell",
             ) from None
-        if isinstance(error, duckdb.IOException) and messages.is_locked(text):
+        if isinstance(error, duckdb.IOException) and Cause.OPEN_IN_ANOTHER_PROCESS.of(text):
             raise ServiceError(f"{database} is in use by another process", "close it in that process first") from None
         raise UsageError(f"cannot open {database} as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")

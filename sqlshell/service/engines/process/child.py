@@ -27,9 +27,8 @@ from typing import Any, Final, NoReturn
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.lean_duckdb import duckdb
 from sqlshell.runtime.unused_memory import Growth, limit_unused_memory, return_unused_memory
-from sqlshell.service.engines.duckdb import messages
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb.failures import followable
+from sqlshell.service.engines.duckdb.failures import Cause, followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.published import FOLDER, RENDERING, RESULTS, SPOOL
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
@@ -337,12 +336,12 @@ def over_limit(error: BaseException) -> Failure | None:
     error."""
     for cause in causes(error):
         text = str(cause)
-        if isinstance(cause, duckdb.OutOfMemoryException) and messages.spill_is_full(text):
+        if isinstance(cause, duckdb.OutOfMemoryException) and Cause.SPILL_FULL.of(text):
             what = "the temporary files of the organization's statements need too much space"
             return Failure(sqlstate.LIMIT, f"{what} {limit_note('spill_size')}")
         if isinstance(cause, MemoryError | duckdb.OutOfMemoryException) or _lacks_memory(cause):
             message = text.partition("\n")[0].strip()
-            if isinstance(cause, MemoryError) or messages.lacks_threads(message) or not message:
+            if isinstance(cause, MemoryError) or Cause.NO_THREAD.of(message) or not message:
                 message = "out of memory"
             return Failure(sqlstate.LIMIT, f"{message}: the engine's memory is limited {MEMORY_NOTE}")
     return None
@@ -350,8 +349,8 @@ def over_limit(error: BaseException) -> Failure | None:
 
 def _lacks_memory(error: BaseException) -> bool:
     if isinstance(error, duckdb.InternalException):
-        return messages.lacks_memory(str(error))
-    return isinstance(error, RuntimeError) and messages.lacks_threads_or_memory(str(error))
+        return Cause.NO_MEMORY.of(error)
+    return isinstance(error, RuntimeError) and (Cause.NO_THREAD.of(error) or Cause.NO_MEMORY_FOR_CODE.of(error))
 
 
 def used_up() -> bool:
@@ -378,7 +377,8 @@ def open_engine(config: EngineConfig) -> DuckdbEngine:
             engine.lock(config.folder, config.databases, config.limits, config.system)
         except Exception as error:
             raise Failure(sqlstate.INTERNAL, str(error).partition("\n")[0]) from error
-        if time.monotonic() > until or not any(messages.is_locked(reason) for reason in engine.broken.values()):
+        held = any(Cause.OPEN_IN_ANOTHER_PROCESS.of(reason) for reason in engine.broken.values())
+        if time.monotonic() > until or not held:
             return engine
         engine.close()
         time.sleep(0.05)
