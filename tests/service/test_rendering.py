@@ -178,7 +178,7 @@ def test_simple_values_are_alike_whoever_writes_them(
     quick = session.shown(sql)
     session.run("ROLLBACK")
     with monkeypatch.context() as patched:
-        patched.setattr(rows_module, "TYPES_WITH_KNOWN_COLUMNS", ())
+        patched.setattr(rows_module, "writers", lambda kinds: None)
         session.run("BEGIN")
         assert session.shown(sql) == quick
         session.run("ROLLBACK")
@@ -298,7 +298,7 @@ def test_a_failure_to_render_takes_the_statement_back(
 ) -> None:
     with monkeypatch.context() as patched:
         patched.setattr(rows_module, "row", lambda kinds, names: "error('no rendering')")
-        patched.setattr(rows_module, "TYPES_WITH_KNOWN_COLUMNS", ())
+        patched.setattr(rows_module, "writers", lambda kinds: None)
         with pytest.raises(Failure, match="no rendering"):
             one_row.run(sql)
     assert one_row.rows("SELECT i FROM t") == [["1"]]

@@ -20,7 +20,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.render import row, type_name
-from sqlshell.service.engines.duckdb.results.texts import fetch_rows
+from sqlshell.service.engines.duckdb.results.rows import fetch_rows
 from sqlshell.service.engines.duckdb.statement import Word, words
 from sqlshell.service.engines.duckdb.translation.text import without_place
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Relation, StreamQuery

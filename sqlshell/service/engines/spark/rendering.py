@@ -12,7 +12,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.parquet import WIDTH, row_width
 from sqlshell.service.engines.duckdb.results.render import finished, instants, row, stored
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
-from sqlshell.service.engines.duckdb.results.texts import line, writers
+from sqlshell.service.engines.duckdb.results.rows import line, writers
 from sqlshell.service.engines.server.result_writer import FEW
 
 PARTS = ("value", "metadata")

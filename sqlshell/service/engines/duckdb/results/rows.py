@@ -4,17 +4,19 @@ A SELECT becomes a subquery of the SQL that renders its rows or writes them to a
 EXECUTE, PIVOT, CALL, PRAGMA and others) run once, in a transaction in which their rows are rendered too. The rows of an
 INSERT, UPDATE, DELETE or SELECT that writes are held in a temporary table, which DuckDB moves to disk when memory runs
 short. DuckDB holds the rows of the others in memory, whatever its limit: none of them can be the source of a table.
+
+Few rows of simple types are written by Python: planning the SQL that renders them takes DuckDB several times as long as
+the statement itself. The output equals that of the SQL in render.py; tests compare the two.
 """
 
 from __future__ import annotations
 
 import contextlib
 import json
-import re
 import secrets
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import islice
+from itertools import islice, pairwise
 from typing import Any, Final
 
 import duckdb
@@ -26,9 +28,8 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.parquet import LARGE, copy_to, is_large
-from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row
-from sqlshell.service.engines.duckdb.results.texts import fetch_rows, writers
-from sqlshell.service.engines.duckdb.statement import brief, writes_inside
+from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row, type_id
+from sqlshell.service.engines.duckdb.statement import brief, words, writes_inside
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 
@@ -38,19 +39,27 @@ SMALL: Final = 1_000
 BATCH: Final = 256
 """The number of rows that are fetched from a relation at once."""
 
-TYPES_WITH_KNOWN_COLUMNS = {"INSERT", "UPDATE", "DELETE", "EXECUTE", "EXPLAIN"}
-"""Types of statements whose columns DuckDB knows before it runs them. There is no public way to ask."""
+SHORT: Final = 1_000
+"""The maximum number of characters of a row of constants that is run without being described first."""
 
-KEPT: Final = {"INSERT", "UPDATE", "DELETE", "SELECT"}
+FIRST: Final = 4
+GROWTH: Final = 8
+"""The number of rows that are fetched while their width is unknown, and how much it grows at most with each fetch."""
+
+MOST: Final = 10_000
+FETCHED: Final = 1 << 20
+"""The maximum number of rows and characters that are fetched at once."""
+
+_TABLED: Final = frozenset({"INSERT", "UPDATE", "DELETE", "SELECT"})
 """Types of statements whose rows a table can be made of."""
 
-_CONSTANTS: Final = re.compile(r"\s*select(?!\w)", re.I)
-_MORE: Final = re.compile(r"""(?<!\w)(?:from|union|values|except|intersect)(?!\w)|[\w"`]\s*\(|--|/\*""", re.I)
-_FROM: Final = re.compile(r"(?<!\w)(?:from|table|pivot|unpivot|values)(?!\w)", re.I)
-_NUMBERED: Final = re.compile(r"(.+)_\d+", re.S)
 _RELATION: Final = "made"
 
+_OPENS: Final = frozenset("(,=<>+-*/|")
+"""Characters between which and a parenthesis no function is called."""
+
 Execute = Callable[[str], Any]
+Write = Callable[[Any], str]
 
 
 class RowRunner(Struct, frozen=True):
@@ -82,7 +91,6 @@ class RowRunner(Struct, frozen=True):
                 bound = f" LIMIT {limit + 1}" if limit is not None else ""
                 self.connection.execute(_rendering(source, kinds) + bound)
                 return self._text(columns, kinds, fetch_rows(self.connection), limit)
-        # For few rows, planning the SQL that renders them would take longer than the statement.
         self.connection.execute(parsed)
         return self._text(columns, kinds, fetch_rows(self.connection, writes))
 
@@ -91,14 +99,8 @@ class RowRunner(Struct, frozen=True):
 
         After an error, the caller must roll it back.
         """
-        has_known_columns = kind in TYPES_WITH_KNOWN_COLUMNS or (kind == "SELECT" and writes_inside(sql))
-        bound = self._bound(parsed) if has_known_columns else None
-        if bound is not None and kind in KEPT and not brief(sql):
-            return self._from_table(kind, sql, *bound)
-        if bound is not None and kind in TYPES_WITH_KNOWN_COLUMNS and (writes := writers(bound[1])):
-            columns = self._columns(*bound)
-            self.connection.execute(parsed)
-            return self._text(columns, bound[1], fetch_rows(self.connection, writes))
+        if kind in _TABLED and not brief(sql) and (kind != "SELECT" or writes_inside(sql)):
+            return self._from_table(kind, sql)
         return self._from_relation(sql, parsed, head)
 
     def _constants(self, parsed: Any) -> Outcome | None:
@@ -112,18 +114,16 @@ class RowRunner(Struct, frozen=True):
         columns = self._columns([str(item[0]) for item in described], kinds)
         return self._text(columns, kinds, fetch_rows(self.connection, writes))
 
-    def _from_table(self, kind: str, sql: str, names: Sequence[str], kinds: Sequence[Any]) -> Outcome:
+    def _from_table(self, kind: str, sql: str) -> Outcome:
         """Run a statement whose rows a table can have, and pass them on from there."""
-        columns = self._columns(names, kinds)
-        listed = ", ".join(_numbered(kinds))
         table = f"returned_{secrets.token_hex(8)}"
-        if kind == "SELECT":
-            create = f"CREATE TEMP TABLE {table}({listed}) AS\n{sql}"
-        else:
-            create = f"CREATE TEMP TABLE {table} AS WITH {table}_rows({listed}) AS (\n{sql}\n) FROM {table}_rows"
+        body = f"WITH {table}_rows AS (\n{sql}\n) FROM {table}_rows" if kind != "SELECT" else f"\n{sql}"
         with _below_a_line():
-            number = self.connection.execute(create).fetchall()[0][0]
+            number = self.connection.execute(f"CREATE TEMP TABLE {table} AS {body}").fetchall()[0][0]
         source = f"temp.{table}"
+        relation = self.connection.table(source)
+        kinds = list(relation.types)
+        columns = self._columns(self._original_names(sql, relation.columns), kinds)
         outcome = self._filed(source, columns, kinds, number, self.connection.execute)
         if outcome is None:
             self.connection.execute(_rendering(source, kinds))
@@ -133,24 +133,31 @@ class RowRunner(Struct, frozen=True):
 
     def _from_relation(self, sql: str, parsed: Any, head: str) -> Outcome:
         """Run a statement, and pass on the rows that DuckDB holds in memory."""
-        relation = self.connection.query(parsed)
+        try:
+            relation = self.connection.query(parsed)
+        except (duckdb.BinderException, duckdb.CatalogException):
+            # This error has no position.
+            self.connection.execute(parsed)
+            raise
         if relation is None:
             return Outcome(message=head)
         kinds = list(relation.types)
-        check_columns(len(kinds), self.options)
         # A statement that reads nothing returns at most as many rows as its text has values.
         status = relation.columns == ["Success"] and str(kinds[0]) == "BOOLEAN"
         few = brief(sql) and len(sql) < LARGE and not status
         number = 0 if few else relation.aggregate("count(*)").fetchall()[0][0]
         if status and not number:
             return Outcome(message=head)
-        columns = self._columns(self._original_names(parsed, relation.columns), kinds)
+        columns = self._columns(self._original_names(sql, relation.columns), kinds)
 
         def execute(about: str) -> Any:
             return relation.query(_RELATION, about)
 
-        outcome = self._filed(_RELATION, columns, kinds, number, execute)
-        return outcome or self._text(columns, kinds, _rows_of(execute(_rendering(_RELATION, kinds))))
+        if outcome := self._filed(_RELATION, columns, kinds, number, execute):
+            return outcome
+        writes = writers(kinds) if number <= SMALL else None
+        rendered = relation if writes is not None else execute(_rendering(_RELATION, kinds))
+        return self._text(columns, kinds, (_texts(rows, writes) for rows in _batches(rendered)))
 
     def _described(self, sql: str) -> tuple[list[ColumnInfo], list[Any]]:
         described = self.connection.execute(f"DESCRIBE\n{sql}").fetchall()
@@ -195,26 +202,24 @@ class RowRunner(Struct, frozen=True):
             return Outcome(columns, instants(kinds), f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT)
         return Outcome(columns, instants(kinds))
 
-    def _bound(self, parsed: Any) -> tuple[list[str], list[Any]] | None:
-        """The names and types of the columns that a statement will return; None if DuckDB does not say."""
-        try:
-            names, kinds, *_ = self.connection._bind(parsed)
-        except (AttributeError, TypeError):
-            return None
-        except duckdb.Error:
-            # This error has no position.
-            self.connection.execute(parsed)
-            raise
-        return list(names), list(kinds)
-
-    def _original_names(self, parsed: Any, names: Sequence[str]) -> list[str]:
-        """The column names of the statement: a relation renames duplicates."""
+    def _original_names(self, sql: str, names: Sequence[str]) -> list[str]:
+        """The column names of the statement: DuckDB numbers those of a table or relation that occur twice."""
         known = {name.lower() for name in names}
-        if any(match and match[1].lower() in known for match in map(_NUMBERED.fullmatch, names)):
-            with contextlib.suppress(duckdb.Error, AttributeError, TypeError):
-                bound, *_ = self.connection._bind(parsed)
-                if len(bound) == len(names):
-                    return list(bound)
+        if not any(name.rpartition("_")[0].lower() in known for name in names):
+            return list(names)
+        asked = "SELECT system.main.json_serialize_plan(?, optimize := false)"
+        [(text,)] = self.connection.execute(asked, [sql]).fetchall()
+        try:
+            plans = json.loads(text).get("plans", ())
+        except ValueError:
+            # Constants of some types are not valid JSON there.
+            plans = ()
+        while plans:
+            # The last child of a common table expression is what reads it.
+            values = plans[-1].get("expressions", ())
+            if len(values) == len(names):
+                return [str(value.get("alias")) or name for value, name in zip(values, names, strict=True)]
+            plans = plans[-1].get("children", ())
         return list(names)
 
 
@@ -239,6 +244,85 @@ def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnIn
     return kept
 
 
+def gives_rows(parsed: Any) -> bool:
+    """Whether a statement may return rows."""
+    try:
+        return "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
+    except duckdb.Error:
+        # A statement that the Python package has no name for: known only after it has run.
+        return True
+
+
+def fetch_rows(connection: duckdb.DuckDBPyConnection, writes: Sequence[Write] | None = None) -> Iterator[list[str]]:
+    """Yields the rows of the executed statement as text, in pieces of about the same size, by `writes` or as
+    render.row() made them.
+
+    Raises the errors of fetching.
+    """
+    count = FIRST
+    while rows := connection.fetchmany(count):
+        texts = _texts(rows, writes)
+        del rows
+        yield texts
+        count = min(MOST, GROWTH * count, max(1, FETCHED * len(texts) // max(1, sum(map(len, texts)))))
+
+
+def writers(kinds: Sequence[Any]) -> list[Write] | None:
+    """Functions that render the values of these DuckDBPyTypes; None if only DuckDB can render them."""
+    writes = [_write(kind) for kind in kinds]
+    return None if None in writes else [write for write in writes if write is not None]
+
+
+def line(row: Sequence[Any], writes: Sequence[Write]) -> str:
+    """A row as the text of a JSON array of strings and nulls."""
+    texts = [None if value is None else write(value) for value, write in zip(row, writes, strict=True)]
+    return _encode(texts).decode()
+
+
+def _batches(relation: duckdb.DuckDBPyRelation) -> Iterator[list[Any]]:
+    rows = relation.iter_rows(BATCH)
+    while batch := list(islice(rows, BATCH)):
+        yield batch
+
+
+def _texts(rows: Sequence[Any], writes: Sequence[Write] | None) -> list[str]:
+    return [finished(text) for (text,) in rows] if writes is None else [line(row, writes) for row in rows]
+
+
+def _write(kind: Any) -> Write | None:
+    known = type_id(kind)
+    if known == "decimal":
+        size = dict(kind.children)
+        return _fraction if size["precision"] == size["scale"] else _fixed
+    return _WRITES.get(known)
+
+
+def _truth(value: bool) -> str:
+    return "true" if value else "false"
+
+
+def _fixed(value: Any) -> str:
+    return format(value, "f")
+
+
+def _fraction(value: Any) -> str:
+    """Decimals whose type has no digit before the point: DuckDB does not write one either."""
+    return format(value, "f").replace("0.", ".", 1)
+
+
+_INTEGERS: Final = (
+    *("tinyint", "smallint", "integer", "bigint", "hugeint"),
+    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
+)
+_WRITES: Final[dict[str, Write]] = {
+    "boolean": _truth,
+    "varchar": str,
+    "null": str,
+    **dict.fromkeys(_INTEGERS, str),
+}
+_encode = msgspec.json.Encoder().encode
+
+
 @contextlib.contextmanager
 def _below_a_line() -> Iterator[None]:
     """Raise DuckDB's errors as Failure, with their lines in the statement that follows one line of ours."""
@@ -252,28 +336,20 @@ def _is_constant(sql: str) -> bool:
     """Whether a SELECT is a row of constants and operators, which may run twice: as far as its words show, it reads
     nothing and calls no function.
     """
-    return _CONSTANTS.match(sql) is not None and _MORE.search(sql) is None
-
-
-def _numbered(kinds: Sequence[Any]) -> list[str]:
-    return [f"c{number}" for number in range(len(kinds))]
+    if len(sql) > SHORT or not brief(sql):
+        return False
+    return all(before.text[-1] in _OPENS for before, item in pairwise(words(sql)) if item.word == "(")
 
 
 def _rendering(source: str, kinds: Sequence[Any]) -> str:
     """SQL for the rows of a relation as text."""
-    names = _numbered(kinds)
+    names = [f"c{number}" for number in range(len(kinds))]
     return f"SELECT {row(kinds, names)} FROM {source} t({', '.join(names)})"
-
-
-def _rows_of(relation: duckdb.DuckDBPyRelation) -> Iterator[list[str]]:
-    rows = relation.iter_rows(BATCH)
-    while some := list(islice(rows, BATCH)):
-        yield [finished(text) for (text,) in some]
 
 
 def _estimate(connection: duckdb.DuckDBPyConnection, sql: str) -> int | None:
     """DuckDB's estimate of the number of rows of a SELECT, None if there is none."""
-    if not _FROM.search(sql):
+    if brief(sql):
         return None
     try:
         plan = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()
@@ -296,12 +372,3 @@ def _root(plan: str) -> int:
             return min(most, estimate)
         nodes = nodes[0].get("children", [])
     return 0
-
-
-def gives_rows(parsed: Any) -> bool:
-    """Whether a statement may return rows."""
-    try:
-        return "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
-    except duckdb.Error:
-        # A statement that the Python package has no name for: known only after it has run.
-        return True
