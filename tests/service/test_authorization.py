@@ -20,6 +20,7 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.service.catalog import ORGANIZATION_ID, Caller, Catalog
 from sqlshell.service.http.dataplane import TOKEN_SECONDS, DataPlane
 from sqlshell.service.results.results import Spool
+from sqlshell.service.settings import Settings
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import Storage
 from tests.conftest import Served, serve, stop
@@ -593,7 +594,7 @@ def test_ids_tell_nothing_of_each_other(world: World) -> None:
 
 def test_a_data_planes_token_expires(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, storage: Storage) -> None:
     catalog = Catalog(storage)
-    plane = DataPlane(catalog, "always", "http://127.0.0.1")
+    plane = DataPlane(catalog, Settings(data_plane="always", public_url="http://127.0.0.1"))
     record = Statement("select 1", ORGANIZATION_ID, "operator", Spool(lambda: tmp_path / "r", 10), ContextEcho())
     caller = Caller("operator")
     token = plane.result_set(record, None, caller).token or ""  # type: ignore[arg-type]

@@ -17,13 +17,13 @@ from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import Response
-from starlette.routing import Route, WebSocketRoute
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.routing import BaseRoute, Route, WebSocketRoute
+from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from sqlshell.interface.models import PARQUET, Version
 from sqlshell.service.failure import Failure
-from sqlshell.service.http.auth import BY_PLANE, LEGACY, BearerAuth, Guard, caller_of
+from sqlshell.service.http.auth import LEGACY, Gate, caller_of, is_by_plane
 from sqlshell.service.http.bodies import NOT_ZONES, Bodies, check_timezone
 from sqlshell.service.http.budget import Budget
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
@@ -91,85 +91,65 @@ REFUSED: Mapping[type[Refusal], int] = {
 
 def make_app(statements: StatementService, token: str, settings: Settings, hosts: Collection[str] = ()) -> ASGIApp:
     """Build the application. `token` is the operator's. If `hosts` are given, requests for other hosts are refused."""
-    catalog = statements.organizations.catalog
-    cluster = statements.cluster
-    key = cluster.key("data plane") if cluster is not None else b""
-    plane = DataPlane(catalog, settings.data_plane, settings.public_url, settings.stream_scheme, key)
-    unread = Budget(settings.unread_size)
-    partitions = Partitions(statements.organizations, unread)
-    responses = Responses(partitions, plane, statements.canceller.undelivered_secrets)
-    bodies = Bodies(statements, settings)
-    api = Endpoints(statements, bodies, responses, plane, settings, unread, _forwarding_of(statements))
-    routes = [
-        Route("/v2/statements", api.submit, methods=["POST"]),
-        Route(STATEMENTS + "{statement_id}", api.look_up, methods=["GET"]),
-        Route("/v2/version", version, methods=["GET"]),
-        Route("/v2/download/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
-        Route("/openapi.json", api.document, methods=["GET"]),
-        WebSocketRoute(STREAMS + "{statement_id}", api.stream),
-    ]
-    if settings.legacy:
-        from sqlshell.service.http.legacy import Legacy
-
-        legacy = Legacy(statements, settings, bodies, partitions)
-        routes += [
-            Route("/run-statement", legacy.run, methods=["POST"]),
-            Route("/copy/{kind}/{organization}/{name:path}", api.download, methods=["GET"]),
-            Route("/version", version, methods=["GET"]),
-        ]
-    app: ASGIApp = Starlette(
-        routes=routes,
-        exception_handlers={
-            BadRequest: _bad_request,
-            Refusal: _refused,
-            HTTPException: _http_error,
-            Unavailable: _unavailable,
-            ClientDisconnect: _gone,
-            Exception: _broken,
-        },
+    endpoints = Endpoints(statements, settings)
+    errors = (BadRequest, Refusal, HTTPException, Unavailable, ClientDisconnect, Exception)
+    app = Starlette(routes=endpoints.routes(), exception_handlers=dict.fromkeys(errors, _error))
+    engine = statements.organizations.server
+    return Gate(
+        app,
+        statements.organizations.catalog,
+        endpoints.plane,
+        token,
+        hosts,
+        anonymous=settings.legacy and settings.legacy_anonymous,
+        engine=engine.name if engine is not None else "",
     )
-    if (engine := statements.organizations.server) is not None:
-        app = EngineAnnouncement(app, engine.name)
-    anonymous = settings.legacy and settings.legacy_anonymous
-    app = BearerAuth(app, catalog, plane, token, anonymous=anonymous)
-    return Guard(app, hosts) if hosts else app
-
-
-def _forwarding_of(statements: StatementService) -> Forwarding | None:
-    if statements.cluster is None:
-        return None
-    # httpx is large, and most services have one process.
-    from sqlshell.service.http.forwarding import Forwarding
-
-    return Forwarding(statements.cluster)
-
-
-async def version(request: Request) -> Response:
-    major, minor, patch = (int(part) for part in __version__.split(".")[:3])
-    return json_response(msgspec.json.encode(Version(major, minor, patch)))
 
 
 class Endpoints:
     """The handlers of requests."""
 
-    def __init__(
-        self,
-        statements: StatementService,
-        bodies: Bodies,
-        responses: Responses,
-        plane: DataPlane,
-        settings: Settings,
-        unread: Budget,
-        forwarding: Forwarding | None,
-    ) -> None:
+    def __init__(self, statements: StatementService, settings: Settings) -> None:
         self._statements = statements
-        self._forwarding = forwarding
-        self._bodies = bodies
-        self._responses = responses
-        self._plane = plane
         self._settings = settings
-        self._unread = unread
+        self._bodies = Bodies(statements, settings)
+        self._unread = Budget(settings.unread_size)
+        self._forwarding: Forwarding | None = None
+        key = b""
+        if statements.cluster is not None:
+            # httpx is large, and most services have one process.
+            from sqlshell.service.http.forwarding import Forwarding
+
+            self._forwarding = Forwarding(statements.cluster)
+            key = statements.cluster.key("data plane")
+        self.plane = DataPlane(statements.organizations.catalog, settings, key)
+        self._partitions = Partitions(statements.organizations, self._unread)
+        self._responses = Responses(self._partitions, self.plane, statements.canceller.undelivered_secrets)
         self._document = b""
+
+    def routes(self) -> list[BaseRoute]:
+        routes: list[BaseRoute] = [
+            Route("/v2/statements", self.submit, methods=["POST"]),
+            Route(STATEMENTS + "{statement_id}", self.look_up, methods=["GET"]),
+            Route("/v2/version", self.version, methods=["GET"]),
+            Route("/v2/download/{kind}/{organization}/{name:path}", self.download, methods=["GET"]),
+            Route("/openapi.json", self.document, methods=["GET"]),
+            WebSocketRoute(STREAMS + "{statement_id}", self.stream),
+        ]
+        if self._settings.legacy:
+            from sqlshell.service.http.legacy import Legacy
+
+            legacy = Legacy(self._statements, self._settings, self._bodies, self._partitions)
+            routes += [
+                Route("/run-statement", legacy.run, methods=["POST"]),
+                Route("/copy/{kind}/{organization}/{name:path}", self.download, methods=["GET"]),
+                Route("/version", self.version, methods=["GET"]),
+            ]
+        return routes
+
+    async def version(self, request: Request) -> Response:
+        major, minor, patch = (int(part) for part in __version__.split(".")[:3])
+        return json_response(msgspec.json.encode(Version(major, minor, patch)))
 
     async def submit(self, request: Request) -> Response:
         """POST /v2/statements."""
@@ -187,14 +167,14 @@ class Endpoints:
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(BATCH_SECONDS):
                         await batch.finished.wait()
-                return await self._responses.batch(batch, 0, timezone, request, caller)
+                return await self._responses.batch(batch, 0, timezone, request)
             records = await self._statements.submit(asked, caller, attachments)
         except Failure as failure:
             raise BadRequest(failure.message, 500) from failure
         await wait_for_response(records[-1], GRACE_SECONDS)
         if len(records) > 1:
             return combined_response(records)
-        return await self._responses.one(records[0], 0, timezone, request, caller)
+        return await self._responses.one(records[0], 0, timezone, request)
 
     async def look_up(self, request: Request) -> Response:
         """GET /v2/statements/{statementID}, for the control plane and the data plane."""
@@ -203,8 +183,7 @@ class Endpoints:
         record = await self._statements.find(statement_id, caller)
         if record is None:
             raise BadRequest(f"statement {statement_id} does not exist", 404)
-        by_plane = bool(request.scope.get(BY_PLANE))
-        start = "" if by_plane else request.query_params.get("batch", "")
+        start = "" if is_by_plane(request) else request.query_params.get("batch", "")
         may_have_secret = not record.spool.size and bool(_MAY_HAVE_SECRET.search(record.sql))
         was_forwarded = self._forwarding is not None and self._forwarding.was_forwarded(request)
         if self._forwarding is not None and not was_forwarded and (record.running or start or may_have_secret):
@@ -215,19 +194,19 @@ class Endpoints:
         if batch is not None:
             if not (start.isascii() and start.isdecimal() and len(start) <= 10 and int(start) <= len(batch.records)):
                 raise BadRequest(f"batch: expected the number of a statement in the batch, not {start[:100]!r}")
-            return await self._responses.batch(batch, int(start), timezone, request, caller)
+            return await self._responses.batch(batch, int(start), timezone, request)
         if start:
             raise BadRequest(f"the service has no batch that begins with statement {statement_id}", 404)
         if record.running and request.method == "GET" and "partitionID" in request.query_params:
             await wait_for_response(record, min([LOOK_SECONDS, *_preferred(request)]))
         if "partitionID" not in request.query_params and prefers(request, PARQUET, JSON):
-            whole = await self._responses.whole(record, request, by_plane=by_plane)
+            whole = await self._responses.whole(record, request)
             if whole is not None:
                 return whole
-        return await self._responses.one(record, partition, timezone, request, caller, by_plane=by_plane)
+        return await self._responses.one(record, partition, timezone, request)
 
     async def stream(self, socket: WebSocket) -> None:
-        await stream(socket, self._statements, self._plane, self._unread)
+        await stream(socket, self._statements, self.plane, self._unread)
 
     async def download(self, request: Request) -> Response:
         """The bytes of a resource, whole or a range."""
@@ -265,11 +244,8 @@ class Endpoints:
 
     async def document(self, request: Request) -> Response:
         # Built once, because clients without a token may request it.
-        self._document = self._document or await asyncio.to_thread(self._encoded)
+        self._document = self._document or msgspec.json.encode(await asyncio.to_thread(document, self._settings))
         return json_response(self._document)
-
-    def _encoded(self) -> bytes:
-        return msgspec.json.encode(document(self._settings))
 
 
 def document(settings: Settings) -> dict[str, Any]:
@@ -310,50 +286,20 @@ def _preferred(request: Request) -> list[int]:
     return [int(wish[1]) for wish in wishes if wish]
 
 
-class EngineAnnouncement:
-    """Adds `engine=NAME` to the extensions that a response announces: clients translate SQL only for DuckDB."""
-
-    def __init__(self, app: ASGIApp, engine: str) -> None:
-        self._app = app
-        self._name = engine.encode()
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def announce(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = [
-                    (name, value + b", engine=" + self._name if name.lower() == b"sqlshell-extensions" else value)
-                    for name, value in message["headers"]
-                ]
-                message = {**message, "headers": headers}
-            await send(message)
-
-        await self._app(scope, receive, announce)
-
-
-async def _bad_request(request: Request, error: Exception) -> Response:
-    assert isinstance(error, BadRequest)
-    return message(error.message, error.status, {"Retry-After": "2"} if error.status == 503 else {})
-
-
-async def _refused(request: Request, error: Exception) -> Response:
-    assert isinstance(error, Refusal)
-    status = REFUSED[type(error)]
-    return message(error.message, status, NOT_RUN | ({"Retry-After": "2"} if status == 503 else {}))
-
-
-async def _unavailable(request: Request, error: Exception) -> Response:
-    return message(UNAVAILABLE, 503, {"Retry-After": "2"})
-
-
-async def _http_error(request: Request, error: Exception) -> Response:
-    assert isinstance(error, HTTPException)
-    text = f"{error.detail}: {request.method} {request.url.path}"
-    return message(text, error.status_code, dict(error.headers or {}))
-
-
-async def _gone(request: Request, error: Exception) -> Response:
-    return message("the client disconnected", 400)
-
-
-async def _broken(request: Request, error: Exception) -> Response:
+async def _error(request: Request, error: Exception) -> Response:
+    """The response to a request that raised an exception."""
+    again = {"Retry-After": "2"}
+    match error:
+        case BadRequest():
+            return message(error.message, error.status, again if error.status == 503 else {})
+        case Refusal():
+            status = REFUSED[type(error)]
+            return message(error.message, status, NOT_RUN | (again if status == 503 else {}))
+        case HTTPException():
+            text = f"{error.detail}: {request.method} {request.url.path}"
+            return message(text, error.status_code, dict(error.headers or {}))
+        case Unavailable():
+            return message(UNAVAILABLE, 503, again)
+        case ClientDisconnect():
+            return message("the client disconnected", 400)
     return message("internal error", 500)

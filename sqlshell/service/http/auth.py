@@ -7,9 +7,10 @@ from collections.abc import Collection, Sequence
 
 from starlette.datastructures import Headers
 from starlette.requests import Request
+from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest, least_role
+from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest
 from sqlshell.service.http.connections import note_token
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.http.responses import NOT_RUN, UNAVAILABLE, message
@@ -25,21 +26,17 @@ LEGACY = ("/run-statement", "/copy/", "/version")
 
 
 class _Dropped(Exception):
-    """The token of a request was dropped before the end of the response; `begun` says whether the
-    response had started.
-    """
-
-    def __init__(self, begun: bool) -> None:
-        super().__init__()
-        self.begun = begun
+    """The token of a request was dropped before the end of the response."""
 
 
-class BearerAuth:
-    """Passes on requests with a valid token and sets `scope["caller"]`; all others get 401.
+class Gate:
+    """Passes on requests with an allowed host and origin and a valid token, and sets `scope["caller"]`; their responses
+    announce the name of an `engine` that is not DuckDB, for which clients translate SQL.
 
-    `token` is the operator's, who may see every organization; all other tokens are in the catalog. A token of the data
-    plane is valid only for the lookup of its statement; streams receive it in a frame. `anonymous` allows requests
-    without a token to use the legacy endpoints as the operator.
+    If `hosts` are given, Host must be one of them, and Origin, if present, the service's own. `token` is the
+    operator's, who may see every organization; all other tokens are in the catalog. A token of the data plane is valid
+    only for the lookup of its statement; streams receive it in a frame. `anonymous` allows requests without a token to
+    use the legacy endpoints as the operator.
     """
 
     def __init__(
@@ -48,144 +45,121 @@ class BearerAuth:
         catalog: Catalog,
         plane: DataPlane,
         token: str,
+        hosts: Collection[str],
         *,
         anonymous: bool,
+        engine: str,
     ) -> None:
         self._app = app
         self._plane = plane
         self._catalog = catalog
         self._operator = digest(token)
+        self._hosts = frozenset(host.lower() for host in hosts)
+        self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts for scheme in ("http", "https"))
         self._anonymous = anonymous
+        self._announced = f", engine={engine}".encode() if engine else b""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] in {"http", "websocket"} and not self._open(scope):
-            given = Headers(scope=scope).getlist("authorization")
-            try:
-                caller = await self._authenticated(scope, given)
-            except Unavailable:
-                await message(UNAVAILABLE, 503, NOT_RUN | {"Retry-After": "2"})(scope, receive, send)
-                return
-            if caller is None:
-                problem = "invalid token" if any(given) else "a bearer token is required"
-                if len(given) > 1:
-                    problem = "the request has more than one Authorization header"
-                headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
-                await message(problem, 401, headers)(scope, receive, send)
-                return
-            if caller.token_id == ANONYMOUS and not scope["path"].startswith(LEGACY):
-                headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
-                await message("a bearer token is required", 401, headers)(scope, receive, send)
-                return
-            refusal = note_token(scope, caller.token_id)
-            if refusal:
-                await message(refusal, 429, {"Connection": "close"})(scope, receive, send)
-                return
-            scope["caller"] = caller
-        if scope["type"] != "http":
+        headers = Headers(scope=scope)
+        refusal = self._misdirected(headers) if self._hosts else None
+        refusal = refusal or await self._unauthorized(scope, headers.getlist("authorization"))
+        if refusal is not None:
+            await refusal(scope, receive, send)
+            return
+        if scope["type"] == "websocket":
             await self._app(scope, receive, send)
             return
-        try:
-            await self._app(scope, receive, self._until_dropped(scope, send))
-        except _Dropped as dropped:
-            # If the response has started, the server closes the connection.
-            if not dropped.begun:
-                headers = {"WWW-Authenticate": "Bearer", "Connection": "close"}
-                await message("invalid token", 401, headers)(scope, receive, send)
-
-    async def _authenticated(self, scope: Scope, given: Sequence[str]) -> Caller | None:
-        """The caller of a request, None if it has no valid token. Raises Unavailable."""
-        if self._catalog.remote and not self._is_operator(given):
-            # The event loop does not wait for a database that may not respond.
-            return await self._catalog.run_async(lambda: self._caller(given) or self._by_plane(scope, given))
-        return self._caller(given) or self._by_plane(scope, given)
-
-    def _is_operator(self, given: Sequence[str]) -> bool:
-        return hmac.compare_digest(digest(bearer(given)), self._operator)
-
-    def _until_dropped(self, scope: Scope, send: Send) -> Send:
-        """Sends a response while the token of its `caller` exists; a long response is cut off when the token is
-        dropped.
-
-        The response to a submission is always sent, because that statement may have dropped the token. The data plane
-        sets `caller` later.
-        """
         sent = 0
 
         async def sending(message: Message) -> None:
             nonlocal sent
             caller = scope.get("caller")
-            dropped = isinstance(caller, Caller) and caller.token_id in self._catalog.dropped
-            # A short response consists of its start and one body.
-            if dropped and (scope["method"] != "POST" or sent > 1):
-                raise _Dropped(sent > 0)
+            # A long response is cut off when the token is dropped; a short one consists of its start and one body. The
+            # response to a submission is always sent, because that statement may have dropped the token.
+            if caller and caller.token_id in self._catalog.dropped and (scope["method"] != "POST" or sent > 1):
+                raise _Dropped
+            if self._announced and message["type"] == "http.response.start":
+                message = {**message, "headers": [self._announcing(*header) for header in message["headers"]]}
             sent += 1
             await send(message)
 
-        return sending
+        try:
+            await self._app(scope, receive, sending)
+        except _Dropped:
+            # If the response has started, the server closes the connection.
+            if not sent:
+                await _denied("invalid token")(scope, receive, send)
 
-    @staticmethod
-    def _open(scope: Scope) -> bool:
-        return scope["path"] in OPEN or (scope["type"] == "websocket" and scope["path"].startswith(STREAMS))
+    def _misdirected(self, headers: Headers) -> Response | None:
+        """The refusal of a request for another host, or from another origin."""
+        close = {"Connection": "close"}
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
+            named = ", ".join(hosts)[:100]
+            return message(f"host {named!r} is not allowed; allow it with sqlshell serve --allow-host", 421, close)
+        if any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
+            return message("cross-origin requests are not allowed", 403, close)
+        return None
 
-    def _by_plane(self, scope: Scope, given: Sequence[str]) -> Caller | None:
+    async def _unauthorized(self, scope: Scope, given: Sequence[str]) -> Response | None:
+        """The refusal of a request that has no valid token and needs one."""
+        if scope["path"] in OPEN or (scope["type"] == "websocket" and scope["path"].startswith(STREAMS)):
+            return None
+        try:
+            caller = await self._caller(scope, given)
+        except Unavailable:
+            return message(UNAVAILABLE, 503, NOT_RUN | {"Retry-After": "2"})
+        if len(given) > 1:
+            return _denied("the request has more than one Authorization header")
+        if caller is None:
+            return _denied("invalid token" if any(given) else "a bearer token is required")
+        if refusal := note_token(scope, caller.token_id):
+            return message(refusal, 429, {"Connection": "close"})
+        scope["caller"] = caller
+        return None
+
+    async def _caller(self, scope: Scope, given: Sequence[str]) -> Caller | None:
+        """The caller of a request, None if it has no valid token. Raises Unavailable."""
+        if not given and self._anonymous and scope["path"].startswith(LEGACY):
+            return Caller(ANONYMOUS)
+        # Several Authorization headers count as none: a proxy in front may have checked another one.
+        kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        token = token.strip() if kind.lower() == "bearer" else ""
+        if not token:
+            return None
+        if hmac.compare_digest(digest(token), self._operator):
+            return Caller(OPERATOR)
+        if self._catalog.remote:
+            # The event loop does not wait for a database that may not respond.
+            return await self._catalog.run_async(lambda: self._catalog.caller(token) or self._by_plane(scope, token))
+        return self._catalog.caller(token) or self._by_plane(scope, token)
+
+    def _by_plane(self, scope: Scope, token: str) -> Caller | None:
         """The owner of a data plane's token, if the request looks up the statement of this token."""
-        if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"}:
+        path = scope["path"]
+        if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"} or not path.startswith(STATEMENTS):
             return None
-        place, statement_id = scope["path"][: len(STATEMENTS)], scope["path"][len(STATEMENTS) :]
-        if place != STATEMENTS:
-            return None
-        caller = self._plane.caller(bearer(given), statement_id.lower())
+        caller = self._plane.caller(token, path.removeprefix(STATEMENTS).lower())
         scope[BY_PLANE] = caller is not None
         return caller
 
-    def _caller(self, given: Sequence[str]) -> Caller | None:
-        if not given and self._anonymous:
-            return Caller(ANONYMOUS)
-        token = bearer(given)
-        if not token:
-            return None
-        if self._is_operator(given):
-            return Caller(OPERATOR)
-        return self._catalog.caller(token)
+    def _announcing(self, name: bytes, value: bytes) -> tuple[bytes, bytes]:
+        return name, value + self._announced if name.lower() == b"sqlshell-extensions" else value
+
+
+def _denied(text: str) -> Response:
+    return message(text, 401, {"WWW-Authenticate": "Bearer", "Connection": "close"})
 
 
 def caller_of(request: Request) -> Caller:
-    """The caller that BearerAuth authenticated; nobody, with the lowest role, if it did not see the request."""
-    caller = request.scope.get("caller")
-    return caller if isinstance(caller, Caller) else Caller("nobody", "-", (least_role(),))
+    """The authenticated caller of a request."""
+    caller: Caller = request.scope["caller"]
+    return caller
 
 
-def bearer(given: Sequence[str]) -> str:
-    """The bearer token of a request, or "".
-
-    Several Authorization headers count as none: a proxy in front may have checked another one.
-    """
-    kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-    return token.strip() if kind.lower() == "bearer" else ""
-
-
-class Guard:
-    """Passes on requests if Host is one of `hosts` and Origin, if present, is the service's own."""
-
-    def __init__(self, app: ASGIApp, hosts: Collection[str]) -> None:
-        self._app = app
-        self._hosts = frozenset(host.lower() for host in hosts)
-        self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts for scheme in ("http", "https"))
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] in {"http", "websocket"}:
-            headers = Headers(scope=scope)
-            refusal = ""
-            status = 421
-            hosts = headers.getlist("host")
-            if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
-                refusal = f"host {', '.join(hosts)[:100]!r} is not allowed; allow it with sqlshell serve --allow-host"
-            elif any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
-                refusal, status = "cross-origin requests are not allowed", 403
-            if refusal:
-                await message(refusal, status, {"Connection": "close"})(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
+def is_by_plane(request: Request) -> bool:
+    """Whether a request came to the data plane."""
+    return bool(request.scope.get(BY_PLANE))
 
 
 def loopback(port: int) -> set[str]:

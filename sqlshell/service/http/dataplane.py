@@ -24,6 +24,7 @@ from sqlshell.service.http.budget import Budget, Lease
 from sqlshell.service.http.connections import note_token
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.streams import Query
+from sqlshell.service.settings import Settings
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import Statement
 
@@ -47,23 +48,19 @@ NORMAL, REFUSED, UNAUTHORIZED, INTERNAL, TRY_LATER = 1000, 1008, 4401, 1011, 101
 class DataPlane:
     """Makes and checks tokens of the data plane.
 
-    `mode` is off, large or always. `public_url` is the service's URL behind a proxy. `stream_scheme` is the scheme of
-    stream URIs, ws or http, because some clients accept only one of them. A token is valid for one statement, for
-    TOKEN_SECONDS, and only while the API token that received it may read the statement. `key` is b"" for a new one.
+    A token is valid for one statement, for TOKEN_SECONDS, and only while the API token that received it may read the
+    statement. `key` is b"" for a new one.
     """
 
-    def __init__(
-        self, catalog: Catalog, mode: str, public_url: str, stream_scheme: str = "ws", key: bytes = b""
-    ) -> None:
+    def __init__(self, catalog: Catalog, settings: Settings, key: bytes = b"") -> None:
         self._catalog = catalog
-        self._mode = mode
-        self._stream_scheme = stream_scheme
-        self._public_url = public_url.rstrip("/")
+        self._settings = settings
         self._key = key or secrets.token_bytes(32)
 
     def sends_rows_of(self, record: Statement) -> bool:
         """Whether the rows of a finished result are sent by the data plane."""
-        return self._mode == "always" or (self._mode == "large" and record.spool.layout.size >= LARGE)
+        mode = self._settings.data_plane
+        return mode == "always" or (mode == "large" and record.spool.layout.size >= LARGE)
 
     def result_set(self, record: Statement, request: Request, caller: Caller) -> DataplaneRequest:
         uri = f"{self._base(request)}{STATEMENTS}{record.statement_id}"
@@ -72,7 +69,7 @@ class DataPlane:
 
     def streaming(self, record: Statement, request: Request, caller: Caller) -> DataplaneRequest:
         # https becomes wss, and http becomes ws.
-        uri = f"{self._base(request)}{STREAMS}{record.statement_id}".replace("http", self._stream_scheme, 1)
+        uri = f"{self._base(request)}{STREAMS}{record.statement_id}".replace("http", self._settings.stream_scheme, 1)
         name = record.statement_id
         return DataplaneRequest(self._token(name, caller), uri, name, name, "streaming")
 
@@ -86,8 +83,8 @@ class DataPlane:
         return self._catalog.holder(token_id)
 
     def _base(self, request: Request) -> str:
-        if self._public_url:
-            return self._public_url
+        if self._settings.public_url:
+            return self._settings.public_url.rstrip("/")
         parts = urlsplit(request.scope.get(BASE) or str(request.url))
         return f"{parts.scheme}://{parts.netloc}"
 
@@ -127,8 +124,9 @@ async def stream(socket: WebSocket, statements: StatementService, plane: DataPla
         # A session ID is unique only within its token.
         session = f"{caller.token_id} {session}"
     record = await statements.find(query_id, caller)
-    found = _find(statements, query_id)
-    if record is None or found is None:
+    organization = statements.organizations.find_open(record.organization) if record is not None else None
+    query = organization.streams.find(query_id) if organization is not None else None
+    if record is None or organization is None or query is None:
         state, message = (
             (record.sql_state, record.message)
             if record is not None
@@ -136,7 +134,6 @@ async def stream(socket: WebSocket, statements: StatementService, plane: DataPla
         )
         await _error(socket, message or "the query has finished", state)
         return
-    organization, query = found
     refusal = note_token(socket.scope, caller.token_id)
     if refusal:
         await socket.close(TRY_LATER, refusal)
@@ -228,14 +225,6 @@ def _authorized(frame: Mapping[str, Any], query_id: str, plane: DataPlane) -> tu
     """The caller and the reader's session ID, or None if the frame's token is not valid for this statement."""
     caller, session = plane.caller(frame["accessToken"], query_id), frame.get("sessionId")
     return (caller, session if isinstance(session, str) else "") if caller is not None else None
-
-
-def _find(statements: StatementService, query_id: str) -> tuple[Organization, Query] | None:
-    for organization in statements.organizations.opened():
-        query = organization.streams.find(query_id)
-        if query is not None:
-            return organization, query
-    return None
 
 
 def _metadata(columns: list[ColumnInfo]) -> str:

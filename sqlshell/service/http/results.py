@@ -27,9 +27,9 @@ from sqlshell.interface.models import (
 )
 from sqlshell.runtime.idle import IdleTimer, in_thread
 from sqlshell.runtime.unused_memory import return_unused_memory
-from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.duckdb.published import RENDERING
 from sqlshell.service.failure import Failure
+from sqlshell.service.http.auth import caller_of, is_by_plane
 from sqlshell.service.http.budget import Budget
 from sqlshell.service.http.dataplane import DataPlane
 from sqlshell.service.http.responses import (
@@ -229,24 +229,15 @@ class Responses:
         self._plane = plane
         self._undelivered = undelivered_secrets
 
-    async def one(
-        self,
-        record: Statement,
-        partition: int,
-        timezone: str,
-        request: Request,
-        caller: Caller,
-        *,
-        by_plane: bool = False,
-    ) -> Response:
+    async def one(self, record: Statement, partition: int, timezone: str, request: Request) -> Response:
         """The response for a record: a status while it runs, a failure, or a result set with one partition.
 
-        `by_plane` says that the request came to the data plane. Raises BadRequest for a partition out of range.
+        Raises BadRequest for a partition out of range.
         """
-        head = self._head(record, request, caller, by_plane=by_plane)
+        head = self._head(record, request)
         if record.running:
             return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
-        body = await self._result(head, record, partition, timezone, request, caller, by_plane=by_plane)
+        body = await self._result(head, record, partition, timezone, request)
         if isinstance(body, Content):
             response: Response = ContentResponse(body, before=_opened(head), behind=CLOSED)
         else:
@@ -262,7 +253,7 @@ class Responses:
             response.headers["Content-Location"] = f"{path}?partitionID={partition}"
         return response
 
-    async def whole(self, record: Statement, request: Request, *, by_plane: bool) -> Response | None:
+    async def whole(self, record: Statement, request: Request) -> Response | None:
         """The response for a record whose whole result is wanted as a Parquet file; None where the response is JSON:
         a statement that runs, failed or has no rows, rows that only the data plane gives, and a result that is kept as
         JSON, if JSON is accepted too. Otherwise a file with typed values is made of it.
@@ -272,7 +263,7 @@ class Responses:
         outcome = record.outcome
         if record.running or outcome is None or not outcome.columns or sqlstate.failed(record.sql_state):
             return None
-        if not by_plane and self._plane.sends_rows_of(record):
+        if not is_by_plane(request) and self._plane.sends_rows_of(record):
             return None
         if not record.spool.layout.typed and accepts(request, JSON):
             return None
@@ -289,7 +280,7 @@ class Responses:
             return without_bytes(part)
         return ContentResponse(content.limit(part.span), part.status, part.headers, PARQUET)
 
-    async def batch(self, batch: Batch, start: int, timezone: str, request: Request, caller: Caller) -> Response:
+    async def batch(self, batch: Batch, start: int, timezone: str, request: Request) -> Response:
         """The finished statements of a batch from number `start` on, as many as fit into one response.
 
         Each has the form of one() with its first partition; the rows of large results require lookups.
@@ -300,13 +291,13 @@ class Responses:
         for record in records:
             if (record.running and record.feed is None and not record.started) or size > BATCH_BYTES:
                 break
-            head = self._head(record, request, caller)
+            head = self._head(record, request)
             body: bytes | Content | None = None
             if not record.running:
                 head.elapsed = round(record.seconds, 6)
                 failed = failed or (record.sql_state if sqlstate.failed(record.sql_state) else "")
                 small = record.spool.layout.form == "record"
-                body = await self._result(head, record, 0, timezone, request, caller, rows=small, context=context)
+                body = await self._result(head, record, 0, timezone, request, rows=small, context=context)
             parts.append(body if isinstance(body, bytes) else _encoded(head))
             size += len(parts[-1])
             context = record.context
@@ -324,9 +315,7 @@ class Responses:
         listed = b',"statements":[' + b",".join(parts) + b"]}"
         return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
 
-    def _head(
-        self, record: Statement, request: Request, caller: Caller, *, by_plane: bool = False
-    ) -> StatementResponse:
+    def _head(self, record: Statement, request: Request) -> StatementResponse:
         """The response for a record without its result.
 
         A running statement has no `metadata`, because clients look for columns there. The data plane issues no new
@@ -341,8 +330,8 @@ class Responses:
         if record.running and record.feed is not None:
             head.sql_state = sqlstate.DONE
             head.metadata = _without_rows(record.context)
-            if not by_plane:
-                head.metadata.dataplane_request = self._plane.streaming(record, request, caller)
+            if not is_by_plane(request):
+                head.metadata.dataplane_request = self._plane.streaming(record, request, caller_of(request))
         elif record.running:
             head.message = None if record.started else record.waiting
             connection = record.connection
@@ -356,9 +345,7 @@ class Responses:
         partition: int,
         timezone: str,
         request: Request,
-        caller: Caller,
         *,
-        by_plane: bool = False,
         rows: bool = True,
         context: ContextEcho | None = None,
     ) -> bytes | Content | None:
@@ -375,7 +362,7 @@ class Responses:
         counts = record.spool.layout.counts
         if partition >= len(counts):
             raise BadRequest(f"partitionID: {partition} is out of range: the result has {len(counts)} partitions")
-        secret = None if by_plane else self._secret(record, request, caller)
+        secret = self._secret(record, request)
         metadata = head.metadata = Metadata(
             encoding="json",
             partition_info=[PartitionInfo(count) for count in ([1] if secret else counts)],
@@ -386,8 +373,8 @@ class Responses:
             return (
                 msgspec.json.encode(head)[:-1] + b',"data":' + msgspec.json.encode([[secret.name, secret.value]]) + b"}"
             )
-        if outcome.columns and not by_plane and self._plane.sends_rows_of(record):
-            metadata.dataplane_request = self._plane.result_set(record, request, caller)
+        if outcome.columns and not is_by_plane(request) and self._plane.sends_rows_of(record):
+            metadata.dataplane_request = self._plane.result_set(record, request, caller_of(request))
             return None
         if not rows or _minimal(record, request):
             return None
@@ -401,9 +388,10 @@ class Responses:
             raise _unreadable_rows(error, record) from error
         return _opened(head) + text + CLOSED
 
-    def _secret(self, record: Statement, request: Request, caller: Caller) -> Secret | None:
+    def _secret(self, record: Statement, request: Request) -> Secret | None:
         """The secret of a statement, once, for the token that sent it; not for HEAD, which would discard it."""
-        if caller.token_id != record.owner or request.method == "HEAD":
+        caller = caller_of(request)
+        if caller.token_id != record.owner or request.method == "HEAD" or is_by_plane(request):
             return None
         return self._undelivered.take(caller.token_id, record.statement_id)
 
