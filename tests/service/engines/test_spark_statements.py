@@ -304,9 +304,9 @@ def test_a_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
 def test_a_session_that_the_server_ended_is_made_again(session: Session, spark_engine: Any) -> None:
     session.run("create schema if not exists survives")
     first = session.connection.schema
-    kept = session.connection.kept
+    connection = session.connection
     session.run("select 1")
-    spark_engine._loop.call(kept.client.end(kept.id))
+    spark_engine._loop.call(connection.client.end(connection.handle))
     failure = session.failure("select 1")
     assert failure.sql_state == "57P02"
     assert session.rows("select current_schema()") == [[first]]

@@ -9,7 +9,6 @@ import asyncio
 import contextlib
 import os
 import sys
-import uuid
 from collections.abc import Coroutine, Iterator
 from typing import Any
 from urllib.parse import urlsplit
@@ -44,7 +43,7 @@ with _with_file():
     from pyspark.sql.connect.client import DefaultChannelBuilder
     from pyspark.sql.connect.proto.base_pb2_grpc import SparkConnectServiceStub
 
-__all__ = ["RECONNECTING", "Address", "ServerSession", "SparkClient", "proto"]
+__all__ = ["RECONNECTING", "Address", "SparkClient", "SparkHandle", "proto"]
 
 EXAMPLE = "example: sc://host:15002, or sc://host:443/;token=…"
 
@@ -107,7 +106,7 @@ class Address:
         return grpc.aio.secure_channel(self.endpoint, credentials, options=CHANNEL)
 
 
-class ServerSession(Struct):
+class SparkHandle(Struct):
     """A session of the server: our ID of it, and the server's, with which it notices that it has lost the session."""
 
     id: str
@@ -138,78 +137,67 @@ class SparkClient:
     def metadata(self) -> tuple[tuple[str, str], ...]:
         return self.address.metadata
 
-    def new_session(self) -> ServerSession:
-        """A session that the server creates with its first request."""
-        return ServerSession(str(uuid.uuid4()))
-
-    def fill(self, request: Any, session: ServerSession) -> Any:
+    def fill(self, request: Any, handle: SparkHandle) -> Any:
         """Set the user and the session of a request."""
-        request.session_id = session.id
+        request.session_id = handle.id
         request.user_context.user_id = self.address.user
         request.client_type = self.address.agent
-        if session.observed and "client_observed_server_side_session_id" in request.DESCRIPTOR.fields_by_name:
-            request.client_observed_server_side_session_id = session.observed
+        if handle.observed and "client_observed_server_side_session_id" in request.DESCRIPTOR.fields_by_name:
+            request.client_observed_server_side_session_id = handle.observed
         return request
 
-    async def ask(self, method: str, request: Any, session: ServerSession) -> Any:
+    async def ask(self, method: str, request: Any, handle: SparkHandle) -> Any:
         """The response to one request. Raises grpc.aio.AioRpcError."""
         call = getattr(self.stub, method)
         for wait in (*RECONNECTING, None):
             try:
-                response = await call(self.fill(request, session), metadata=self.metadata, timeout=PATIENCE)
+                response = await call(self.fill(request, handle), metadata=self.metadata, timeout=PATIENCE)
                 break
             except grpc.aio.AioRpcError as error:
                 if wait is None or error.code() is not grpc.StatusCode.UNAVAILABLE:
                     raise
                 await asyncio.sleep(wait)
-        session.observed = getattr(response, "server_side_session_id", "") or session.observed
+        handle.observed = getattr(response, "server_side_session_id", "") or handle.observed
         return response
 
-    async def version(self, session: ServerSession) -> str:
+    async def version(self, handle: SparkHandle) -> str:
         """The version of Spark that the server is, or implements."""
         request = proto.AnalyzePlanRequest()
         request.spark_version.SetInParent()
-        response = await self.ask("AnalyzePlan", request, session)
+        response = await self.ask("AnalyzePlan", request, handle)
         return str(response.spark_version.version)
 
-    async def schema(self, plan: Any, session: ServerSession) -> Any:
+    async def schema(self, plan: Any, handle: SparkHandle) -> Any:
         """The type of a plan's rows, a struct."""
         request = proto.AnalyzePlanRequest()
         request.schema.plan.CopyFrom(plan)
-        return (await self.ask("AnalyzePlan", request, session)).schema.schema
+        return (await self.ask("AnalyzePlan", request, handle)).schema.schema
 
-    async def configure(self, name: str, value: str, session: ServerSession) -> None:
-        """Change a setting of a session."""
+    async def set_timezone(self, timezone: str, handle: SparkHandle) -> None:
+        """Change the time zone of a session."""
         request = proto.ConfigRequest()
-        request.operation.set.pairs.add(key=name, value=value)
-        await self.ask("Config", request, session)
+        request.operation.set.pairs.add(key="spark.sql.session.timeZone", value=timezone)
+        await self.ask("Config", request, handle)
 
-    async def setting(self, name: str, session: ServerSession) -> str:
-        """The value of a session's setting, "" for none."""
-        request = proto.ConfigRequest()
-        request.operation.get_option.keys.append(name)
-        pairs = (await self.ask("Config", request, session)).pairs
-        return str(pairs[0].value) if pairs else ""
-
-    async def interrupt(self, operation: str, session: ServerSession) -> bool:
+    async def interrupt(self, operation: str, handle: SparkHandle) -> bool:
         """Interrupt a running operation; whether the server knew it."""
         request = proto.InterruptRequest(
             interrupt_type=proto.InterruptRequest.INTERRUPT_TYPE_OPERATION_ID, operation_id=operation
         )
-        return bool((await self.ask("Interrupt", request, session)).interrupted_ids)
+        return bool((await self.ask("Interrupt", request, handle)).interrupted_ids)
 
-    async def release(self, operation: str, session: ServerSession, until: str = "") -> None:
+    async def release(self, operation: str, handle: SparkHandle, until: str = "") -> None:
         """Let the server forget the responses of an operation, up to the one with the ID `until`, or all."""
         request = proto.ReleaseExecuteRequest(operation_id=operation)
         if until:
             request.release_until.response_id = until
         else:
             request.release_all.SetInParent()
-        await self.ask("ReleaseExecute", request, session)
+        await self.ask("ReleaseExecute", request, handle)
 
-    async def end(self, session: ServerSession) -> None:
+    async def end(self, handle: SparkHandle) -> None:
         """End a session, with everything that runs in it."""
-        await self.ask("ReleaseSession", proto.ReleaseSessionRequest(), session)
+        await self.ask("ReleaseSession", proto.ReleaseSessionRequest(), handle)
 
     def start(self, work: Coroutine[Any, Any, Any]) -> None:
         """Run a coroutine in the background and ignore its errors."""

@@ -26,8 +26,7 @@ from sqlshell.service.engines.server.engine import ServerEngine
 from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.spark import CAPABILITIES, catalog, plans
 from sqlshell.service.engines.spark.client import Address, SparkClient
-from sqlshell.service.engines.spark.kept_session import KeptSession, Place
-from sqlshell.service.engines.spark.session import SparkSession
+from sqlshell.service.engines.spark.session import Place, SparkSession
 from sqlshell.service.failure import Failure
 
 
@@ -51,7 +50,8 @@ class SparkEngine(ServerEngine):
         self._address = address
         self._client = SparkClient(address)
         self._progressed = False
-        self._own = KeptSession(self._client, ("", ""))
+        self._first: Place = "", ""
+        self._own = self.connect()
         """The session that answers questions of the service."""
         try:
             self._version = self._loop.call(self._begin())
@@ -63,23 +63,21 @@ class SparkEngine(ServerEngine):
         return self._address.endpoint.lower()
 
     async def _begin(self) -> str:
-        begun = self._own
-        async with begun.explained():
-            version = await self._client.version(begun.id)
-        place = "SELECT current_catalog() AS c, current_schema() AS s, version() AS v"
-        [row] = await begun.rows(plans.statement(place))
-        self._first: Place = str(row["c"]), plans.unquoted(str(row["s"]))
-        self.traits = Traits(initial_schema=self._first[1])
-        self._own = KeptSession(self._client, self._first)
-        self._own.adopt(begun.id.id)
+        own = self._own
+        async with own.explained():
+            version = await self._client.version(own.handle)
+        [row] = await own.rows(plans.statement("SELECT version() AS v"))
+        await own.follow()
+        self._first = own.database, own.schema
+        self.traits = Traits(initial_schema=own.schema)
         # A server other than Apache Spark has a version of its own.
-        own = str(row["v"]).partition(" ")[0]
-        return version if own == version else f"{version} (server {own})"
+        product = str(row["v"]).partition(" ")[0]
+        return version if product == version else f"{version} (server {product})"
 
     async def _close(self) -> None:
-        if (session := self._own.lose()) is not None:
+        if (handle := self._own.lose()) is not None:
             with suppress(grpc.RpcError):
-                await self._client.end(session)
+                await self._client.end(handle)
         await self._client.close()
 
     @property
@@ -117,6 +115,6 @@ class SparkEngine(ServerEngine):
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
 
-    def _of(self, seen: EngineSession | None) -> KeptSession:
+    def _of(self, seen: EngineSession | None) -> SparkSession:
         """The session that sees what is asked for: temporary views, and all tables of Sail's own catalog."""
-        return seen.kept if isinstance(seen, SparkSession) else self._own
+        return seen if isinstance(seen, SparkSession) else self._own

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import time
+import uuid
 from collections.abc import AsyncGenerator
 from typing import Any
 
 import grpc
 import grpc.aio
 
-from sqlshell.service.engines.spark.client import RECONNECTING, ServerSession, SparkClient, proto
+from sqlshell.service.engines.spark.client import RECONNECTING, SparkClient, SparkHandle, proto
 
 KEPT_BYTES = 8 << 20
 """The server may forget responses after each of so many bytes. Until then it can send them again."""
@@ -34,18 +35,19 @@ class Ended(Exception):
 
 
 class Operation:
-    """A statement that the server runs, by an ID that we choose. The server keeps responses until they are released.
+    """A statement that the server runs, by an ID that we choose, or that of another process. The server keeps responses
+    until they are released.
 
     `canceled` is set when its interruption was requested, `left` when its result is no longer read; `progress` is the
     share of its tasks that are done, if known.
     """
 
-    def __init__(self, client: SparkClient, session: ServerSession, id: str) -> None:
-        self.id = id
+    def __init__(self, client: SparkClient, handle: SparkHandle, id: str = "") -> None:
+        self.id = id or str(uuid.uuid4())
         self.canceled = self.left = False
         self.progress: float | None = None
         self._client = client
-        self._session = session
+        self._handle = handle
         self._last = ""
         self._done = False
         self._call: Any = None
@@ -60,7 +62,7 @@ class Operation:
 
         The generator raises grpc.aio.AioRpcError, and Ended.
         """
-        request = self._client.fill(proto.ExecutePlanRequest(operation_id=self.id), self._session)
+        request = self._client.fill(proto.ExecutePlanRequest(operation_id=self.id), self._handle)
         request.plan.CopyFrom(plan)
         request.request_options.add().reattach_options.reattachable = True
         self._call = self._client.stub.ExecutePlan(request, metadata=self._client.metadata)
@@ -75,7 +77,7 @@ class Operation:
         """Interrupt the operation on the server. Raises grpc.aio.AioRpcError."""
         self.canceled = True
         for _ in range(INTERRUPTS):
-            if self._done or await self._client.interrupt(self.id, self._session):
+            if self._done or await self._client.interrupt(self.id, self._handle):
                 return
             await asyncio.sleep(INTERRUPT_SECONDS)
 
@@ -109,7 +111,7 @@ class Operation:
                     self._call, began = self._continue(), time.monotonic()
                     continue
                 self._last, empty, failed = response.response_id, 0, 0
-                self._session.observed = response.server_side_session_id or self._session.observed
+                self._handle.observed = response.server_side_session_id or self._handle.observed
                 kind = response.WhichOneof("response_type")
                 if kind == "result_complete":
                     over = True
@@ -121,20 +123,20 @@ class Operation:
                 kept += response.ByteSize()
                 if kept > KEPT_BYTES:
                     kept = 0
-                    self._client.start(self._client.release(self.id, self._session, self._last))
+                    self._client.start(self._client.release(self.id, self._handle, self._last))
         finally:
             self._done = True
             self._call.cancel()
             left = not over and not self.canceled
-            self._client.start(self._given_up() if left else self._client.release(self.id, self._session))
+            self._client.start(self._given_up() if left else self._client.release(self.id, self._handle))
 
     async def _given_up(self) -> None:
         # To release a running operation does not end it.
-        await self._client.interrupt(self.id, self._session)
-        await self._client.release(self.id, self._session)
+        await self._client.interrupt(self.id, self._handle)
+        await self._client.release(self.id, self._handle)
 
     def _continue(self) -> Any:
-        request = self._client.fill(proto.ReattachExecuteRequest(operation_id=self.id), self._session)
+        request = self._client.fill(proto.ReattachExecuteRequest(operation_id=self.id), self._handle)
         if self._last:
             request.last_response_id = self._last
         return self._client.stub.ReattachExecute(request, metadata=self._client.metadata)

@@ -1,23 +1,27 @@
-"""The responses of an operation as a result of the interface."""
+"""The responses of an operation as a result: batches of Arrow, rendered by DuckDB as those of a file are."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.render import instants
+from sqlshell.service.engines.duckdb.results.parquet import WIDTH, row_width
+from sqlshell.service.engines.duckdb.results.render import finished, instants, row, stored
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
-from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
+from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns, line, writers
 from sqlshell.service.engines.engine import Outcome, RunOptions
-from sqlshell.service.engines.server.result_writer import Pieces, ResultWriter
+from sqlshell.service.engines.server.result_writer import FEW, Pieces, ResultWriter
 from sqlshell.service.engines.spark import plans
-from sqlshell.service.engines.spark.rendering import Batches
 from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure
+
+PARTS = ("value", "metadata")
+VARIANT = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
 
 NewWriter = Callable[[Pieces[pa.RecordBatch]], ResultWriter[pa.RecordBatch]]
 
@@ -95,3 +99,58 @@ class Receiver:
         if self._first is not None and self._rows == 1 and plans.is_answer(self._sql, self._columns):
             return plans.answer(self._sql, self._first.column(0)[0].as_py())
         return None
+
+
+class Batches:
+    """Makes rows of the batches of a result in an instance of DuckDB. Raises Failure."""
+
+    def __init__(self, columns: Sequence[ColumnInfo], first: pa.RecordBatch, instance: ResultFiles) -> None:
+        with instance.cursor() as cursor:
+            self.kinds: list[Any] = cursor.from_arrow(_numbered([first.slice(0, 0)])).types
+        self.columns = columns
+        self.zoned: Sequence[int] = [number for number, _ in instants(self.kinds)]
+        self._instance = instance
+
+    def texts(self, pieces: Sequence[pa.RecordBatch]) -> list[str]:
+        table = _numbered(pieces)
+        # For few rows, DuckDB takes longer to plan the SQL.
+        if table.num_rows <= FEW and (writes := writers(self.kinds)) is not None:
+            return [*map(partial(line, writes=writes), zip(*(item.to_pylist() for item in table.columns), strict=True))]
+        with self._instance.cursor() as cursor:
+            rendered = cursor.from_arrow(table).project(row(self.kinds, table.column_names))
+            return [finished(text) for (text,) in rendered.fetchall()]
+
+    def table(self, pieces: Sequence[pa.RecordBatch]) -> pa.Table:
+        """The columns as they are written to a file: values, or their strings where a file has no such type."""
+        table = _numbered(pieces)
+        names = table.column_names
+        columns = [stored(kind, name) for kind, name in zip(self.kinds, names, strict=True)]
+        fixed, varying = row_width(self.kinds, names)
+        wanted = [name for sql, name in zip(columns, names, strict=True) if sql != name]
+        added = [*wanted, f"{fixed} + {varying} AS {WIDTH}"] if varying else wanted
+        if not added:
+            return table
+        with self._instance.cursor() as cursor:
+            values = ", ".join(f"{sql} AS {name}" for sql, name in zip(columns, names, strict=True))
+            rendered = cursor.from_arrow(table).project(values).project(", ".join(added)).to_arrow_table()
+        for name in wanted:
+            table = table.set_column(names.index(name), name, rendered[name])
+        return table.append_column(WIDTH, rendered[WIDTH]) if varying else table
+
+
+def _numbered(batches: Sequence[pa.RecordBatch]) -> pa.Table:
+    """A table with the columns c0, c1, …, those of VARIANT marked as DuckDB knows them."""
+    table = pa.Table.from_batches(batches)
+    table = table.rename_columns([f"c{number}" for number in range(table.num_columns)])
+    for at, field in enumerate(table.schema):
+        if _is_variant(field.type):
+            table = table.set_column(at, field.with_metadata(VARIANT), table.column(at))
+    return table
+
+
+def _is_variant(kind: pa.DataType) -> bool:
+    """Whether a type is the form in which Spark sends values of VARIANT."""
+    if not pa.types.is_struct(kind) or kind.num_fields != len(PARTS):
+        return False
+    value, metadata = kind.field(0), kind.field(1)
+    return (value.name, metadata.name) == PARTS and b"variant" in (metadata.metadata or {})
