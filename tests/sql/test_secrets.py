@@ -432,3 +432,10 @@ def test_a_reference_to_a_variable_is_no_secret(sql: str) -> None:
 
 def test_the_bound_of_a_slice_is_no_reference_to_a_variable() -> None:
     assert "hush" not in redacted("select * from t where password = x[1:'hush']")
+
+
+@pytest.mark.parametrize("start", ["create secret s with (", "password values ("])
+def test_a_secret_behind_very_many_brackets_is_removed(start: str) -> None:
+    sql = start + "[" * 65_000 + "'hush', \"hush\"" * 1000
+    assert "hush" not in redacted(sql)
+    assert "hush" in removed_values(sql, redacted(sql))

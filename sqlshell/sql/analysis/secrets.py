@@ -102,7 +102,8 @@ def removed_values(sql: Sql, shown: str) -> list[str]:
     kept = {token.text for token in lexed(shown)}
     values: dict[str, None] = {}
     for number, token in enumerate(given):
-        before, after = given[number - 1].text if number else "", given[number + 1].text if given[number + 1 :] else ""
+        before = given[number - 1].text if number else ""
+        after = given[number + 1].text if number + 1 < len(given) else ""
         if token.value and token.text not in kept and (token.kind == "string" or before == "=") and after != "=":
             values |= {token.value: None, token.value.replace("'", "''"): None}
     return list(values)
@@ -146,7 +147,10 @@ def _cuts(sql: str, given: Sequence[Token]) -> Iterator[_Cut]:
     """The values and comments, in order; a later one may lie within an earlier one."""
     unsure = _is_unsure(sql, given)
     opened: list[str] = []
+    """The word before each bracket that is open; `listed` of them are VALUES."""
+    listed = 0
     words: list[str] = []
+    has_secret = False
     end = 0
     for number, token in enumerate(given):
         before = given[number - 1] if number else None
@@ -155,29 +159,36 @@ def _cuts(sql: str, given: Sequence[Token]) -> Iterator[_Cut]:
         end = token.end
         if unsure and token.kind in {"string", "name"}:
             yield token.start, len(sql), f"'{MASK}'"
-        elif token.text == "\\":
+            return
+        if token.text == "\\":
             # A command follows the statement.
             yield token.start, len(sql), f"{_COMMAND.match(sql, token.start)[0]} {MASK}"  # type: ignore[index]
-        elif token.text in _OPENING:
-            if token.text == "(" and not opened and "SECRET" in words and words[0] not in _QUERIES:
+            return
+        if token.text in _OPENING:
+            if token.text == "(" and not opened and has_secret and words[0] not in _QUERIES:
                 yield token.end, _closing(given, number, len(sql)), MASK
             opened.append(before.word if before is not None else "")
+            listed += opened[-1] == "VALUES"
         elif token.text in ")]}":
+            listed -= opened[-1:] == ["VALUES"]
             del opened[-1:]
         elif token.text == ";":
-            words = []
+            words, has_secret = [], False
         elif token.kind == "string":
             if not _is_option(given, number, opened) and not _is_variable(sql, given, number):
                 yield token.start, token.end, f"'{MASK}'"
-        elif _is_value(given, number, opened, words):
+        elif _is_value(given, number, opened[-1:], words, in_values=listed > 0):
             quote = token.text[0] if token.kind == "name" else ""
             yield token.start, token.end, f"{quote}{MASK}{quote}"
         words += [token.word] if token.word else []
+        has_secret = has_secret or token.word == "SECRET"
     if sql[end:].strip():
         yield end, len(sql), _comment(sql[end:])
 
 
-def _is_value(given: Sequence[Token], number: int, opened: Sequence[str], words: Sequence[str]) -> bool:
+def _is_value(
+    given: Sequence[Token], number: int, opened: Sequence[str], words: Sequence[str], *, in_values: bool
+) -> bool:
     """Whether a number, a word or a text in double quotes, which some engines read as a string, may be a value."""
     token = given[number]
     if token.kind == "number":
@@ -187,8 +198,8 @@ def _is_value(given: Sequence[Token], number: int, opened: Sequence[str], words:
         return False
     compared = before.text in {"=", ":", ">"} or before.word in _BEFORE_VALUES
     if token.kind == "name":
-        around = f"{before.word} {opened[-1] if opened else ''}"
-        return compared or "VALUES" in opened or names_secret(around)
+        around = f"{before.word} {''.join(opened)}"
+        return compared or in_values or names_secret(around)
     if before.kind == "number" and before.end == token.start:
         # The digits of 0xFF are a word.
         return True
