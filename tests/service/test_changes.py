@@ -647,7 +647,7 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
     def update(**options: str) -> None:
         record = Statement("", organization, "", Spool(Path, 1), ContextEcho())
         asked = Update(of=Secret(), names=("x",), options=options)
-        asked.run(Execution("", session, session_options, record.spool, record, services))
+        asked.run(Execution("", session, session_options, record.spool, record.is_canceled, services))
 
     session_options = RunOptions()
     vault = Meanwhile(lambda: update(description="told"))
@@ -678,11 +678,11 @@ def test_a_store_that_cannot_be_stored_is_not_mounted(storage: Storage, tmp_path
     try:
         organizations.catalog.add(organization.id, "store", "s", detail)
         with pytest.raises(Failure) as caught:
-            add(organization, "s", detail, record)
+            add(organization, "s", detail, record.is_canceled)
         assert caught.value.sql_state.startswith("42P")
         assert (mounted(), "s" in organization.store_names) == (False, False)
         organizations.catalog.drop(organization.id, "store", "s")
-        add(organization, "s", detail, record)
+        add(organization, "s", detail, record.is_canceled)
         assert (mounted(), "s" in organization.store_names) == (True, True)
         assert organizations.catalog.get(organization.id, "store", "s").detail == detail
     finally:

@@ -85,7 +85,7 @@ class Print(DialectStatement, frozen=True):
             assert feed is not None
             return feed, 0 if self.from_beginning else cast(StreamEngine, organization.engine).head(relation)
         store, entity = stores.split_name(self.names, self.store or session.store, organization.store_names)
-        stores.mount(organization, store, [entity], execution.waiting)
+        stores.mount(organization, store, entity, execution.is_canceled)
         sql = f"SELECT * FROM {qualified(store, 'main', entity)}"
         return session.connection.run(sql, execution.options, execution.sink)
 
@@ -172,7 +172,7 @@ class Entity(Kind):
         if not asked.columns:
             return self.described(dotted, found, execution)
         store, entity = str(found[0]["store"]), str(found[0]["path"])
-        stores.mount(organization, store, [entity], execution.waiting)
+        stores.mount(organization, store, entity, execution.is_canceled)
         return column_rows(connection.columns((store, "main", entity), execution.options), execution.sink)
 
 

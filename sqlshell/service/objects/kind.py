@@ -19,7 +19,6 @@ from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.objects.names import NameTaken, check_name
 from sqlshell.service.objects.result_rows import Facts, ShownColumn, properties, table
 from sqlshell.service.objects.scope import Scope
-from sqlshell.service.organizations.copies import CopyWaiter
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.rights import Rights
@@ -76,8 +75,8 @@ class Services(Struct, frozen=True):
 class Execution(Struct, frozen=True):
     """The execution of one statement of the dialect, in a thread. Methods raise Failure.
 
-    `sql` is its text as it was sent, `files` are its attachments. `waiting` is the statement as it waits for copies of
-    stores. `run_engine` runs SQL of the engine, `created` adds the row that describes a new relation to an outcome, and
+    `sql` is its text as it was sent, `files` are its attachments. `is_canceled` returns whether it was canceled.
+    `run_engine` runs SQL of the engine, `created` adds the row that describes a new relation to an outcome, and
     `queries` lists the latest statements.
     """
 
@@ -85,7 +84,7 @@ class Execution(Struct, frozen=True):
     session: Session
     options: RunOptions
     sink: Sink
-    waiting: CopyWaiter
+    is_canceled: Callable[[], bool]
     services: Services
     files: Sequence[Attachment] = ()
     run_engine: Callable[[str], Result] = lambda sql: Outcome()

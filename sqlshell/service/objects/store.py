@@ -28,14 +28,14 @@ class Store(Kind):
     def create(self, asked: Create, execution: Execution) -> None:
         detail = stores.read_options(asked.options, execution.services.organizations)
         with reserved_name(execution.organization, self.name, asked.name):
-            stores.add(execution.organization, asked.name, detail, execution.waiting)
+            stores.add(execution.organization, asked.name, detail, execution.is_canceled)
 
     def update(self, asked: Update, execution: Execution) -> None:
         execution.get(self.name, asked.name)
         if {"uri", "uris"} & asked.options.keys():
             execution.check_unused(self.name, asked.name)
         organizations = execution.services.organizations
-        stores.change(execution.organization, asked.name, asked.options, organizations, execution.waiting)
+        stores.change(execution.organization, asked.name, asked.options, organizations, execution.is_canceled)
 
     def test(self, name: str, execution: Execution) -> str:
         return stores.test(execution.organization, name, execution.services.organizations)

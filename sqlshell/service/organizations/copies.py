@@ -15,7 +15,7 @@ import time
 import uuid
 from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
-from typing import Final, Protocol
+from typing import Final
 
 import msgspec
 from msgspec import Struct, field
@@ -30,9 +30,6 @@ from sqlshell.service.failure import Failure
 SECONDS: Final = 600.0
 """The maximum time for a converter."""
 
-AGAIN: Final = 3
-"""How often a converter is started again without the file at which it crashed."""
-
 MEMORY: Final = 1 << 30
 """The maximum memory of a converter's DuckDB, in bytes."""
 
@@ -41,12 +38,10 @@ LEAST: Final = 4 << 20
 """The size that a copy may always have, whatever the quota is, in bytes."""
 
 WAIT_SECONDS: Final = 0.1
+"""How often a statement that waits for a copy looks whether it was canceled."""
 
-
-class CopyWaiter(Protocol):
-    """A statement that waits for a copy. `cancel_copy` cancels it; any thread may call it, any number of times."""
-
-    cancel_copy: Callable[[], None] | None
+IsCanceled = Callable[[], bool]
+"""Whether the statement that waits for a copy was canceled."""
 
 
 class _Copy(Struct):
@@ -66,24 +61,22 @@ class Copies:
         self._folder = folder
         self._limits = limits
         self._most = most
-        self._lock = threading.Lock()
         self._copies: dict[str, _Copy] = {}
 
     def refresh_copy(
-        self, store: str, root: int, known: Mapping[str, Stamp], wanted: Collection[str], waiting: CopyWaiter | None
+        self, store: str, root: int, known: Mapping[str, Stamp], wanted: Collection[str], is_canceled: IsCanceled
     ) -> dict[str, str]:
         """Copy the current contents of the `wanted` entities into the store's database.
 
         Returns the reasons for entities that cannot be copied, by name. `root` is a descriptor of the store's folder,
         `known` are the stamps of all its entities. Raises Failure.
         """
-        with self._lock:
-            copy = self._copies.setdefault(store, _Copy())
-        with _turn(copy.lock, waiting):
+        copy = self._copies.setdefault(store, _Copy())
+        with _turn(copy.lock, is_canceled):
             asked = [name for name in wanted if name not in copy.read or copy.read[name][0] != known[name]]
             gone = any(name not in known for name, (_, reason) in copy.read.items() if not reason)
             if asked or gone or copy.path is None:
-                self._renew(store, copy, root, known, asked, waiting)
+                self._renew(store, copy, root, known, asked, is_canceled)
             elif not self._attached(store):
                 # The engine was restarted.
                 self._engine.mount(store, copy.path)
@@ -91,8 +84,7 @@ class Copies:
 
     def drop(self, store: str) -> None:
         """Detach a store's database and remove its copy. Raises Failure."""
-        with self._lock:
-            copy = self._copies.pop(store, None)
+        copy = self._copies.pop(store, None)
         if copy is not None:
             with copy.lock:
                 if self._attached(store):
@@ -110,111 +102,105 @@ class Copies:
         root: int,
         known: Mapping[str, Stamp],
         asked: Collection[str],
-        waiting: CopyWaiter | None,
+        is_canceled: IsCanceled,
     ) -> None:
-        """Create a new copy with the entities `asked` for and the unchanged entities of the old copy."""
+        """Create a new copy with the entities `asked` for and the unchanged entities of the old copy. Raises Failure,
+        also if the converter crashes: the file at which it did is not read again before it has changed."""
         read = {
             name: state
             for name, state in copy.read.items()
             if name not in asked and name in known and (state[1] or state[0] == known[name])
         }
         keep = [name for name, (_, reason) in read.items() if not reason]
-        left = list(asked)
-        for _ in range(AGAIN):
-            into = self._folder / uuid.uuid4().hex
-            into.mkdir(mode=0o700)
-            try:
-                reports, ended_at = self._converted(root, into, copy, keep, left, waiting)
-                read |= {name: (stamp or known[name], reason) for name, (stamp, reason) in reports.items() if reason}
-                if ended_at is None:
-                    read |= {name: (stamp, "") for name, (stamp, reason) in reports.items() if stamp and not reason}
-                    self._engine.mount(store, into / COPY)
-                    before, copy.path, copy.read = copy.path, into / COPY, read
-                    if before is not None:
-                        shutil.rmtree(before.parent, ignore_errors=True)
-                    return
-            except BaseException:
-                shutil.rmtree(into, ignore_errors=True)
-                raise
+        into = self._folder / uuid.uuid4().hex
+        into.mkdir(mode=0o700)
+        old = copy.path
+        try:
+            order = self._order(root, into, asked, old if keep else None, keep)
+            reports, crash = _converted(order, is_canceled)
+            read |= {name: (item.stamp or known[name], item.reason) for name, item in reports.items()}
+            if crash:
+                at = next(reversed(reports), "")
+                reason = (reports[at].reason if at else "") or crash
+                if at:
+                    copy.read = {**copy.read, at: (known[at], reason)}
+                what = f"entity '{store}.{at}'" if at else f"store {store!r}"
+                raise Failure(sqlstate.STORE_NOT_READY, f"cannot read {what}: {reason}")
+            self._engine.mount(store, into / COPY)
+        except BaseException:
             shutil.rmtree(into, ignore_errors=True)
-            left = [name for name in left if name not in read]
-        raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {ended_at}")
+            raise
+        copy.path, copy.read = into / COPY, read
+        if old is not None:
+            shutil.rmtree(old.parent, ignore_errors=True)
 
-    def _converted(
-        self, root: int, into: Path, before: _Copy, keep: list[str], asked: list[str], waiting: CopyWaiter | None
-    ) -> tuple[dict[str, tuple[Stamp | None, str]], str | None]:
-        """Run a converter: for each entity its version, if it was copied, and the reason, if it was not; and why the
-        process ended too early, None if it did not."""
-        threads = min(self._limits.threads or os.cpu_count() or 1, THREADS)
+    def _order(
+        self, root: int, into: Path, asked: Collection[str], before: Path | None, keep: list[str]
+    ) -> CopyRequest:
         machine = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        memory = min(sandbox.size(self._limits.memory, machine) or MEMORY, MEMORY)
-        order = CopyRequest(
+        return CopyRequest(
             root,
             str(into),
-            asked,
-            str(before.path) if before.path is not None and keep else "",
+            list(asked),
+            str(before or ""),
             keep,
-            threads,
-            memory,
-            min(max(self._most, LEAST), sandbox.file_bound(into)),
-            int(SECONDS) + 10,
-            os.getpid(),
+            threads=min(self._limits.threads or os.cpu_count() or 1, THREADS),
+            memory=min(sandbox.size(self._limits.memory, machine) or MEMORY, MEMORY),
+            file_size=min(max(self._most, LEAST), sandbox.file_bound(into)),
+            seconds=int(SECONDS) + 10,
+            parent=os.getpid(),
         )
-        process = launching.begin(
-            "sqlshell.service.engines.converter.converter",
-            descriptors=[root],
-            temporary=into,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-        )
-        canceled, why = threading.Event(), "the process that copies it crashed, possibly out of memory"
 
-        def cancel() -> None:
-            canceled.set()
-            process.kill()
 
-        if waiting is not None:
-            waiting.cancel_copy = cancel
-        try:
-            output, _ = process.communicate(msgspec.json.encode(order), SECONDS)
-        except subprocess.TimeoutExpired:
-            why = f"copying took longer than {SECONDS:.0f} seconds"
-            process.kill()
-            output, _ = process.communicate()
-        finally:
-            if waiting is not None:
-                waiting.cancel_copy = None
-            process.kill()
-            process.wait()
-        if canceled.is_set():
-            raise Failure(sqlstate.CANCELED, "the statement was canceled while files of a store were copied")
-        reports: dict[str, tuple[Stamp | None, str]] = {}
-        for line in output.splitlines():
-            with contextlib.suppress(msgspec.DecodeError):
-                report = msgspec.json.decode(line, type=CopyReport)
-                reports[report.name] = report.stamp, report.reason
-        if process.returncode == 0:
-            return reports, None
-        begun = next((name for name, report in reports.items() if report == (None, "")), "")
-        if begun:
-            reports[begun] = None, why
-        at = next(reversed(reports), "")
-        return reports, reports[at][1] if at and reports[at][1] else "the process that copies its files crashed"
+def _converted(order: CopyRequest, is_canceled: IsCanceled) -> tuple[dict[str, CopyReport], str]:
+    """Run a converter: its last report of each entity, and why it ended too early, "" if it did not."""
+    process = launching.begin(
+        "sqlshell.service.engines.converter.converter",
+        descriptors=[order.root],
+        temporary=Path(order.into),
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    )
+    until = time.monotonic() + SECONDS
+    given: bytes | None = msgspec.json.encode(order)
+    try:
+        while True:
+            try:
+                output, _ = process.communicate(given, WAIT_SECONDS)
+                break
+            except subprocess.TimeoutExpired:
+                given = None
+                _check_waiting(is_canceled)
+                if time.monotonic() > until:
+                    process.kill()
+    finally:
+        process.kill()
+        process.wait()
+    reports: dict[str, CopyReport] = {}
+    for line in output.splitlines():
+        with contextlib.suppress(msgspec.DecodeError):
+            report = msgspec.json.decode(line, type=CopyReport)
+            # The last one is that of the entity at which the process ended.
+            reports.pop(report.name, None)
+            reports[report.name] = report
+    if process.returncode == 0:
+        return reports, ""
+    if time.monotonic() > until:
+        return reports, f"copying took longer than {SECONDS:.0f} seconds"
+    return reports, "the process that copies it crashed, possibly out of memory"
 
 
 @contextlib.contextmanager
-def _turn(lock: threading.Lock, waiting: CopyWaiter | None) -> Iterator[None]:
+def _turn(lock: threading.Lock, is_canceled: IsCanceled) -> Iterator[None]:
     """Hold a lock; a statement that waits for it can be canceled."""
-    ended = threading.Event()
-    if waiting is not None:
-        waiting.cancel_copy = ended.set
-    until = time.monotonic() + 2 * SECONDS
     while not lock.acquire(timeout=WAIT_SECONDS):
-        if ended.is_set() or time.monotonic() > until:
-            raise Failure(sqlstate.CANCELED, "the statement was canceled while it waited for the copy of a store")
+        _check_waiting(is_canceled)
     try:
-        if waiting is not None:
-            waiting.cancel_copy = None
         yield
     finally:
         lock.release()
+
+
+def _check_waiting(is_canceled: IsCanceled) -> None:
+    if is_canceled():
+        raise Failure(sqlstate.CANCELED, "the statement was canceled while files of a store were copied")

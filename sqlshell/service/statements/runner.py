@@ -41,7 +41,7 @@ from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import PARTITION_BYTES, Discard
 from sqlshell.service.settings import UNLIMITED, Settings
 from sqlshell.service.statements import artifacts, describe, queries
-from sqlshell.service.statements.statement import State, Statement
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.kinds import verb
@@ -208,7 +208,7 @@ class Executor:
             session,
             options,
             record.spool,
-            record,
+            record.is_canceled,
             self._services,
             files,
             run_engine=lambda sql: self._run_engine(session, record, options, sql),
@@ -240,7 +240,7 @@ class Executor:
         reads_store = in_store or any(name.lower() in low for name in organization.store_names)
         broken: dict[tuple[str, str], str] = {}
         if reads_store:
-            broken = stores.mount_named(organization, sql, record, session.connection.database)
+            broken = stores.mount_named(organization, sql, record.is_canceled, session.connection.database)
         named = [item for item in organization.streams.known if item[2].lower() in low]
 
         def run() -> Outcome | StreamQuery:
@@ -291,7 +291,7 @@ class Executor:
         behind = set(stores.named_stores(organization, message)) - set(stores.named_stores(organization, sql))
         if not behind or session.connection.transaction == "failed":
             return False
-        stores.mount_named(organization, message, record, "")
+        stores.mount_named(organization, message, record.is_canceled, "")
         return True
 
     def _application(self, session: Session, asked: Application, record: Statement, options: RunOptions) -> Outcome:
@@ -317,7 +317,7 @@ class Executor:
         connection.run("BEGIN", options, Discard())
         try:
             for sql in (*asked.statements, "COMMIT"):
-                if record.state is State.ENDING:
+                if record.is_canceled():
                     raise Failure(sqlstate.CANCELED, "the statement was canceled")
                 connection.run(sql, options, Discard())
         finally:

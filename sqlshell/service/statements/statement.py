@@ -8,7 +8,7 @@ import math
 import os
 import threading
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from enum import Enum
 
 from msgspec import Struct, field
@@ -97,8 +97,6 @@ class Statement(Struct, eq=False, weakref=True):
     outcome: Outcome | None = None
     connection: EngineSession | None = None
     """The connection that runs it now."""
-    cancel_copy: Callable[[], None] | None = None
-    """Cancels work for the statement outside of its connection; for any thread."""
     lock: threading.Lock = field(default_factory=threading.Lock)
     """Held to change its state, and to interrupt it, so that no interrupt hits the next statement of its connection."""
     pools: tuple[Pool, ...] = ()
@@ -163,8 +161,10 @@ class Statement(Struct, eq=False, weakref=True):
         with self.lock:
             if self.connection is not None:
                 self.connection.cancel()
-            if (cancel_copy := self.cancel_copy) is not None:
-                cancel_copy()
+
+    def is_canceled(self) -> bool:
+        """Whether it is canceled and has not ended yet."""
+        return self.state is State.ENDING
 
     def _move_to(self, state: State) -> bool:
         if state not in _NEXT.get(self.state, ()):

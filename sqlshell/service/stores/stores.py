@@ -24,7 +24,7 @@ from sqlshell.service.engines.duckdb.datafiles import ENDINGS
 from sqlshell.service.engines.engine import CatalogQuery, EngineSession, StoreEngine, check_supported
 from sqlshell.service.engines.sandbox.beneath import folder_of
 from sqlshell.service.failure import Failure
-from sqlshell.service.organizations.copies import CopyWaiter
+from sqlshell.service.organizations.copies import IsCanceled
 from sqlshell.service.organizations.organizations import NOT_GRANTED, Organization, Organizations
 
 MOST = 10_000
@@ -41,6 +41,11 @@ WRITABLE = (".json", ".jsonl", ".ndjson")
 """Extensions of files to which records can be added, besides files without an extension made by CREATE ENTITY."""
 
 _TRUTH = {"true": True, "false": False}
+_WHY_CLOSED = {
+    errno.ENOENT: "it does not exist",
+    errno.ELOOP: "it is now a link",
+    errno.ENOTDIR: "it is not a directory",
+}
 
 
 class Place(Struct, frozen=True):
@@ -119,21 +124,17 @@ def _folder(uri: str, organizations: Organizations) -> str:
 
 
 @contextlib.contextmanager
-def open_store(organization: Organization, store: str) -> Iterator[Place]:
-    """Open a store's folder. Raises Failure."""
-    if reason := organization.broken.get(("store", store)):
-        raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {reason}")
-    detail = organization.catalog.get(organization.id, "store", store).detail
+def open_store(organization: Organization, store: str, detail: Mapping[str, Any] | None = None) -> Iterator[Place]:
+    """Open a store's folder; `detail` is given for one that is not recorded yet. Raises Failure."""
+    if detail is None:
+        if reason := organization.broken.get(("store", store)):
+            raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {reason}")
+        detail = organization.catalog.get(organization.id, "store", store).detail
     folder = Path(detail["uri"])
     try:
         root = open_folder(folder)
     except OSError as error:
-        why = {
-            errno.ENOENT: "it does not exist",
-            errno.ELOOP: "it is now a link",
-            errno.ENOTDIR: "it is not a directory",
-        }
-        cause = why.get(error.errno or 0, error.strerror)
+        cause = _WHY_CLOSED.get(error.errno or 0, error.strerror)
         raise Failure(sqlstate.STORE_NOT_READY, f"cannot open the directory of store {store!r}: {cause}") from None
     try:
         yield Place(folder, root, frozenset(detail.get("entities", ())))
@@ -190,22 +191,23 @@ def _entities(root: int, recorded: Collection[str]) -> dict[str, os.stat_result]
     return states
 
 
-def mount(organization: Organization, store: str, names: Sequence[str], waiting: CopyWaiter | None = None) -> None:
-    """Make entities readable as relations. Raises Failure if one does not exist or cannot be read."""
+def mount(organization: Organization, store: str, name: str, is_canceled: IsCanceled) -> None:
+    """Make an entity readable as a relation. Raises Failure if it does not exist or cannot be read."""
     with open_store(organization, store) as place:
         known = place.entities()
-        for name in names:
-            if name not in known:
-                raise missing("entity", f"{store}.{name}")
-        for name, reason in _refresh_relations(organization, store, place, known, names, waiting).items():
-            raise unreadable(store, name, reason)
+        if name not in known:
+            raise missing("entity", f"{store}.{name}")
+        for reason in _refresh_relations(organization, store, place, known, [name], is_canceled).values():
+            raise _unreadable(store, name, reason)
 
 
-def unreadable(store: str, entity: str, reason: str) -> Failure:
+def _unreadable(store: str, entity: str, reason: str) -> Failure:
     return Failure(sqlstate.STORE_NOT_READY, f"cannot read entity '{store}.{entity}': {reason}")
 
 
-def mount_named(organization: Organization, sql: str, waiting: CopyWaiter, database: str) -> dict[tuple[str, str], str]:
+def mount_named(
+    organization: Organization, sql: str, is_canceled: IsCanceled, database: str
+) -> dict[tuple[str, str], str]:
     """Make the entities readable that a statement may read.
 
     These are the entities whose names occur in the statement, of the stores whose names occur in it or that are the
@@ -219,7 +221,7 @@ def mount_named(organization: Organization, sql: str, waiting: CopyWaiter, datab
             with open_store(organization, store) as place:
                 known = place.entities()
                 named = [name for name in known if name.lower().replace('"', '""') in text]
-                refused = _refresh_relations(organization, store, place, known, named, waiting)
+                refused = _refresh_relations(organization, store, place, known, named, is_canceled)
                 broken |= {(store, name): reason for name, reason in refused.items()}
         except Failure as failure:
             if failure.sql_state == sqlstate.CANCELED:
@@ -230,11 +232,9 @@ def mount_named(organization: Organization, sql: str, waiting: CopyWaiter, datab
 
 def named_stores(organization: Organization, sql: str) -> list[str]:
     """The stores whose names occur in a statement."""
-    low = sql.lower()
-    candidates = (name for name in list(organization.store_names) if name.lower().replace('"', '""') in low)
-    return [
-        name for name in candidates if re.search(rf"(?<!\w){re.escape(name.lower())}(?!\w)", low.replace('""', '"'))
-    ]
+    low = sql.lower().replace('""', '"')
+    found = {name: re.escape(name.lower()) for name in list(organization.store_names) if name.lower() in low}
+    return [name for name, pattern in found.items() if re.search(rf"(?<!\w){pattern}(?!\w)", low)]
 
 
 def _refresh_relations(
@@ -243,16 +243,15 @@ def _refresh_relations(
     place: Place,
     known: Mapping[str, os.stat_result],
     names: Collection[str],
-    waiting: CopyWaiter | None,
+    is_canceled: IsCanceled,
 ) -> dict[str, str]:
     """Make entities relations of the store's database; returns the reasons for those that failed."""
     folded = Counter(name.lower() for name in known)
-    alike = {name: "its name differs from another only in case" for name in names if folded[name.lower()] > 1}
-    names = [name for name in names if name not in alike]
+    broken = {name: "its name differs from another only in case" for name in names if folded[name.lower()] > 1}
+    names = [name for name in names if name not in broken]
     if organization.copies is not None:
         stamps = {name: stamp(status) for name, status in known.items() if folded[name.lower()] == 1}
-        return alike | organization.copies.refresh_copy(store, place.root, stamps, names, waiting)
-    broken = alike
+        return broken | organization.copies.refresh_copy(store, place.root, stamps, names, is_canceled)
     check_supported(organization.engine, "store_entities")
     engine = cast(StoreEngine, organization.engine)
     engine.view(store, {})
@@ -264,9 +263,9 @@ def _refresh_relations(
     return broken
 
 
-def add(organization: Organization, store: str, detail: Mapping[str, Any], waiting: CopyWaiter) -> None:
+def add(organization: Organization, store: str, detail: Mapping[str, Any], is_canceled: IsCanceled) -> None:
     """Create a store. It is mounted first, so that a failure leaves nothing behind. Raises Failure."""
-    _mount_empty(organization, store, detail, waiting)
+    _mount_empty(organization, store, detail, is_canceled)
     try:
         organization.catalog.add(organization.id, "store", store, detail)
     except BaseException:
@@ -280,7 +279,7 @@ def change(
     store: str,
     options: Mapping[str, str],
     organizations: Organizations,
-    waiting: CopyWaiter,
+    is_canceled: IsCanceled,
 ) -> None:
     """Change a store's options, and mount it again if its folder changes. Raises Failure."""
     with organization.changing:
@@ -293,7 +292,7 @@ def change(
             after.pop("entities", None)
             if not reason:
                 _unmount(organization, store)
-            _mount_empty(organization, store, after, waiting)
+            _mount_empty(organization, store, after, is_canceled)
         organization.catalog.change(organization.id, "store", store, after)
         organization.broken.pop(("store", store), None)
 
@@ -312,16 +311,9 @@ def test(organization: Organization, store: str, organizations: Organizations) -
     return f"store {store!r} can be {can}: it has {format_count(number, 'entity', 'entities')}"
 
 
-def _mount_empty(organization: Organization, store: str, detail: Mapping[str, Any], waiting: CopyWaiter) -> None:
-    folder = Path(detail["uri"])
-    try:
-        root = open_folder(folder)
-    except OSError as error:
-        raise Failure("22023", f"'uri': cannot open {detail['uri']!r}: {error.strerror}") from None
-    try:
-        _refresh_relations(organization, store, Place(folder, root, frozenset()), {}, [], waiting)
-    finally:
-        os.close(root)
+def _mount_empty(organization: Organization, store: str, detail: Mapping[str, Any], is_canceled: IsCanceled) -> None:
+    with open_store(organization, store, detail) as place:
+        _refresh_relations(organization, store, place, {}, [], is_canceled)
 
 
 def drop(organization: Organization, store: str) -> None:
@@ -376,7 +368,7 @@ def check_entities(
             if (wanted, "") in broken:
                 raise Failure(sqlstate.STORE_NOT_READY, broken[wanted, ""])
             if (wanted, entity) in broken:
-                raise unreadable(wanted, entity, broken[wanted, entity])
+                raise _unreadable(wanted, entity, broken[wanted, entity])
             known, joined = entities(organization, wanted), ".".join(names[1:])
             if entity not in known and joined in known:
                 raise Failure(
