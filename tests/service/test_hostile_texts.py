@@ -11,7 +11,7 @@ import pytest
 
 from sqlshell.service.dialect import lexer, relations
 from sqlshell.service.dialect.lexer import Tokens
-from sqlshell.service.engines.duckdb.results.copying import copied_out
+from sqlshell.service.engines.duckdb.results.copying import check_files, copied_out
 from sqlshell.service.engines.duckdb.statement import check_setting
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.grammar import read
@@ -66,6 +66,7 @@ def test_a_text_is_read_in_linear_time(text: str) -> None:
         lexer.targets(text, verbs)
     first_word(text)
     assert copied_out(text, paths=True) is None
+    check_files(text)
     assert not check_setting(text, lambda: "")
     assert split(text) is not None
 

@@ -8,38 +8,35 @@ from __future__ import annotations
 
 import glob
 import re
+from collections.abc import Sequence
 from itertools import islice
-from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.runtime.descriptors import descriptor
-from sqlshell.service.engines.duckdb.statement import Word, words
+from sqlshell.runtime.descriptors import Descriptor, descriptor
 from sqlshell.service.failure import Failure
+from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.script.blanks import first_word
 
 _STDOUT: Final = 1
-_BLANK: Final = r"\s++|--[^\n]*+\n|/\*(?:[^*]++|\*(?!/))*+\*/"
 _RELATION: Final = frozenset(
-    {"from", "join", "into", "table", "describe", "desc", "summarize", "show", "pivot", "unpivot", "using", "to"}
+    {"FROM", "JOIN", "INTO", "TABLE", "DESCRIBE", "DESC", "SUMMARIZE", "SHOW", "PIVOT", "UNPIVOT", "USING", "TO"}
 )
 """Words before the name of a relation or, for COPY, of a file."""
-_FILES: Final = frozenset({"attach", "export", "import", "load", "install", "pragma", "set", "call"})
+_FILES: Final = frozenset({"ATTACH", "EXPORT", "IMPORT", "LOAD", "INSTALL", "PRAGMA", "SET", "CALL"})
 """First words of statements whose strings may all be names of files."""
-_READER: Final = re.compile(r"read_\w+|parquet_\w+|sniff_csv|\w+_scan", re.I)
+_DESCRIPTORS: Final = frozenset({"STDIN", "STDOUT", "STDERR"})
+_READER: Final = re.compile(r"(?:read_|parquet_)\w+|sniff_csv|\w+_scan", re.I)
 _LOOK: Final = re.compile(
-    rf"""(?<!\w)(?:(?:{"|".join(sorted(_RELATION))})(?:\(|{_BLANK})*+(?:['"`$]|e'|std(?:in|out|err)(?!\w))"""
-    rf"|(?:{_READER.pattern})\s*\()|^\s*(?:{'|'.join(sorted(_FILES))})(?!\w)",
-    re.I | re.S,
+    rf"(?<!\w)(?:{'|'.join(sorted(_RELATION))})\W*?(?:['\"`$]|e'|std(?:in|out|err)(?!\w))"
+    rf"|(?:(?:read_|parquet_)\w++|sniff_csv|_scan)\s*\(|^\s*(?:{'|'.join(sorted(_FILES))})(?!\w)",
+    re.I,
 )
-_MAGIC: Final = re.compile(r"[*?\[]")
+"""A first look for names of files; the tokens decide."""
 MATCHES: Final = 1000
 """Maximum files that are checked for a pattern."""
-_ESCAPE: Final = re.compile(r"\\(?:x([0-9A-Fa-f]{1,2})|u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|([0-7]{1,3})|(.))|''", re.S)
-_NAMED_ESCAPES: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 OPTIONS_UNUSED = "the options of COPY are ignored: the rows are returned as a result, and the client sets its format"
 
 
@@ -52,28 +49,19 @@ class CopyQuery(Struct, frozen=True):
 
 def copied_out(sql: str, *, paths: bool) -> CopyQuery | None:
     """The SELECT of a COPY … TO STDOUT; None for all other statements. With `paths` also for a path to descriptor 1."""
-    parts = _copied(sql)
-    if parts is None:
-        return None
-    selected, target, after = parts
-    if after and after[0].word.startswith("."):
-        return None
-    if target.word != "stdout" and not (paths and _number(target) == _STDOUT):
-        return None
-    return CopyQuery(selected, any(item.word != ";" for item in after))
-
-
-def _copied(sql: str) -> tuple[str, Word, list[Word]] | None:
-    """The SELECT of a COPY … TO, its target, and the rest of the statement."""
     if first_word(sql) != "copy":
         return None
-    tokens = words(sql)
+    found = list(tokens(sql))
     depth = 0
-    for number, token in enumerate(tokens):
-        depth += (token.word == "(") - (token.word == ")")
-        if not depth and token.word == "to" and 1 < number < len(tokens) - 1:
-            selected = _selected(sql.encode("utf-8", "surrogatepass"), tokens[1:number], token.start)
-            return selected, tokens[number + 1], tokens[number + 2 :]
+    for at, token in enumerate(found):
+        depth += (token.text == "(") - (token.text == ")")
+        if depth or token.word != "TO" or not 1 < at < len(found) - 1:
+            continue
+        target, after = found[at + 1], found[at + 2 :]
+        file = _file(target) if paths else None
+        if (target.word == "STDOUT" and not _dotted(after)) or (file and file.own and file.number == _STDOUT):
+            return CopyQuery(_selected(sql, found[1:at]), any(item.text != ";" for item in after))
+        return None
     return None
 
 
@@ -84,26 +72,20 @@ def check_files(sql: str) -> None:
     """
     if not _LOOK.search(sql):
         return
-    tokens = words(sql)
-    first = tokens[0].word if tokens else ""
-    if first == "set" and len(tokens) > 1 and tokens[1].word == "variable":
-        first = ""
-    copies = any(token.word == "copy" for token in tokens)
-    before, readers, depth = "", [0], 0
-    for number, token in enumerate(tokens):
-        if token.word == "(":
-            depth += 1
-            if number and _READER.fullmatch(tokens[number - 1].word):
-                readers.append(depth)
-            continue
-        if token.word == ")":
-            if depth == readers[-1] and depth:
+    found = list(tokens(sql))
+    names_files = found[0].word in _FILES and found[1].word != "VARIABLE" if len(found) > 1 else False
+    copies = any(token.word == "COPY" for token in found)
+    before, readers = "", [names_files]
+    for at, token in enumerate(found):
+        match token.text:
+            case "(":
+                readers.append(readers[-1] or (at > 0 and _READER.fullmatch(found[at - 1].text) is not None))
+                continue
+            case ")" if len(readers) > 1:
                 readers.pop()
-            depth -= 1
-        named = copies and before in {"to", "from"} and token.word in {"stdin", "stdout", "stderr"}
-        if named and not (number + 1 < len(tokens) and tokens[number + 1].word.startswith(".")):
-            raise _refusal(token.word.upper())
-        if (before in _RELATION or len(readers) > 1 or first in _FILES) and _is_descriptor(token):
+        if copies and before in {"TO", "FROM"} and token.word in _DESCRIPTORS and not _dotted(found[at + 1 :]):
+            raise _refusal(token.word)
+        if (before in _RELATION or readers[-1]) and _file(token) is not None:
             raise _refusal(token.text)
         before = token.word
 
@@ -113,60 +95,30 @@ def _refusal(name: str) -> Failure:
     return Failure(sqlstate.UNSUPPORTED, message)
 
 
-def _selected(encoded: bytes, source: list[Word], end: int) -> str:
-    text = encoded[source[0].start : end].decode("utf-8", "surrogatepass").strip()
-    if source[0].word == "(":
-        return text[1:].rpartition(")")[0]
-    columns = next((number for number, token in enumerate(source) if token.word == "("), None)
+def _dotted(after: Sequence[Token]) -> bool:
+    """Whether a name goes on behind a token: it is that of a schema."""
+    return bool(after) and after[0].text == "."
+
+
+def _selected(sql: str, source: Sequence[Token]) -> str:
+    """The SELECT for what COPY has before its TO: a statement in parentheses, or a relation with or without columns."""
+    start, end = source[0].start, source[-1].end
+    columns = next((item for item in source if item.text == "("), None)
     if columns is None:
-        return f"SELECT * FROM {text}"
-    start = source[columns].start
-    name = encoded[source[0].start : start].decode("utf-8", "surrogatepass")
-    listed = encoded[start:end].decode("utf-8", "surrogatepass").strip()[1:].rpartition(")")[0]
-    return f"SELECT {listed}\nFROM {name}"
+        return f"SELECT * FROM {sql[start:end]}"
+    listed = sql[columns.end : end].rpartition(")")[0]
+    return listed if columns.start == start else f"SELECT {listed}\nFROM {sql[start : columns.start]}"
 
 
-def _is_descriptor(token: Word) -> bool:
-    name = _name(token)
-    if name is None:
-        return False
-    if not _MAGIC.search(name):
-        return descriptor(name) is not None
+def _file(token: Token) -> Descriptor | None:
+    """The descriptor that a string or quoted name refers to, also as a pattern for names of files."""
+    if token.kind not in {"string", "name"} or "\0" in token.value:
+        return None
+    name = token.value.removeprefix("file://").removeprefix("file:")
+    if not any(sign in name for sign in "*?["):
+        return descriptor(name)
     try:
         paths = islice(glob.iglob(name), MATCHES)  # noqa: PTH207
-        return any(descriptor(path) is not None for path in paths)
+        return next(filter(None, map(descriptor, paths)), None)
     except (OSError, ValueError, re.error):
-        return False
-
-
-def _number(token: Word) -> int | None:
-    name = _name(token)
-    file = descriptor(name) if name is not None else None
-    return file.number if file is not None and file.own else None
-
-
-def _name(token: Word) -> str | None:
-    """The path in a string or a quoted name, as the engine reads it."""
-    text = token.text
-    if text.startswith(('"', "`")):
-        text = text[1:-1].replace(text[0] * 2, text[0])
-    elif text.startswith("'"):
-        text = text[1:-1].replace("''", "'")
-    elif text[:2] in {"e'", "E'"}:
-        text = _ESCAPE.sub(_unescaped, text[2:-1])
-    elif text.startswith("$") and text.count("$") > 2:
-        text = text[text.index("$", 1) + 1 : text.rindex("$", 0, -1)]
-    else:
         return None
-    if text.startswith("file:"):
-        text = unquote(re.sub(r"^file:(?://(?:localhost)?(?=/))?", "", text))
-    if text.startswith("~"):
-        text = str(Path.home()) + text[1:]
-    return None if "\0" in text else text
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1] or match[2] or match[3]
-    if code or match[4]:
-        return chr(min(int(code, 16) if code else int(match[4], 8), 0x10FFFF))
-    return _NAMED_ESCAPES.get(match[5], match[5]) if match[5] else "'"
