@@ -249,32 +249,26 @@ class EngineSession(Protocol):
     def close(self) -> None: ...
 
 
-class LoadingSession(EngineSession, Protocol):
-    """A session of an engine with `attachments`."""
+class LocalSession(EngineSession, Protocol):
+    """A session of a LocalEngine. Methods are called if the engine has the capability that they name."""
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
-        """Insert the rows of a Parquet file into a relation, all or none; no `columns` are all of them, in order.
+        """Insert the rows of a Parquet file into a relation, all or none (`attachments`); no `columns` are all of them,
+        in order.
 
         It is checked as an INSERT is. Messages do not contain the path. Raises Failure.
         """
 
-
-class PlanningSession(EngineSession, Protocol):
-    """A session of an engine with `plans`."""
-
     def plan(self, sql: str, options: RunOptions) -> Plan:
-        """The effects that a CREATE or INSERT would have; it is checked as if it ran. Raises Failure."""
-
-
-class StreamingSession(EngineSession, Protocol):
-    """A session of an engine with `streams`."""
+        """The effects that a CREATE or INSERT would have (`plans`); it is checked as if it ran. Raises Failure."""
 
     def stream_query(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
-        """The query of a SELECT on a stream, None for other statements. Raises Failure if it is not supported."""
+        """The query of a SELECT on a stream (`streams`), None for other statements. Raises Failure if it is not
+        supported."""
 
 
 Begun = Callable[[str], None]
-"""Takes the engine's ID of the operation that a statement became, for ReattachingEngine.reattach()."""
+"""Takes the engine's ID of the operation that a statement became, for ExternalEngine.reattach()."""
 
 Store = Callable[[Sequence[tuple[int, int]] | None], None]
 """Stores the rows that the sink of a statement has taken, where they are to be found later. It blocks, and raises
@@ -296,29 +290,9 @@ class AsyncSession(EngineSession, Protocol):
         """
 
 
-class Results(Protocol):
-    """Files of results: ResultFiles implements it for every engine."""
-
-    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        """Read partitions of `counts` rows, from row `start` on, of a result that run() wrote to `path`: rows separated
-        by commas."""
-
-    def convert(
-        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
-    ) -> None:
-        """Write rows that are stored as text to a file in the engine's format. `ends` are the ends of the partitions in
-        `source`, which may also be a file with text; `instants` are the numbers of the columns that contain instants.
-        Raises Failure."""
-
-    def release_memory(self) -> None:
-        """Release the memory for reading results, because none have been read for some time."""
-
-    def trim_memory(self) -> None:
-        """Return memory that statements no longer use to the system. Called every few seconds; never waits."""
-
-
-class Engine(Results, Protocol):
-    """One organization's data. Used from any thread."""
+class Engine(Protocol):
+    """One organization's data, and the files of its results, which ResultFiles reads for every engine. Used from any
+    thread."""
 
     @property
     def name(self) -> str:
@@ -352,49 +326,56 @@ class Engine(Results, Protocol):
     def inline(self, rows: Listing) -> str:
         """SQL of a relation with these rows."""
 
+    def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        """Read partitions of `counts` rows, from row `start` on, of a result that run() wrote to `path`: rows separated
+        by commas."""
+
+    def convert(
+        self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
+    ) -> None:
+        """Write rows that are stored as text to a file in the engine's format. `ends` are the ends of the partitions in
+        `source`, which may also be a file with text; `instants` are the numbers of the columns that contain instants.
+        Raises Failure."""
+
+    def release_memory(self) -> None:
+        """Release the memory for reading results, because none have been read for some time."""
+
+    def trim_memory(self) -> None:
+        """Return memory that statements no longer use to the system. Called every few seconds; never waits."""
+
     def close(self) -> None: ...
 
 
-class DatabaseEngine(Engine, Protocol):
-    """An engine with `databases`."""
+class LocalEngine(Engine, Protocol):
+    """An engine whose data the service keeps. Methods are called if it has the capability that they name; publish() if
+    it has the SQL of the interface, whose `deltastream.sys` has relations of the service."""
 
     @property
     def first_database(self) -> str:
         """The database in which sessions begin, which is not dropped."""
 
     def attach(self, name: str, path: Path | None) -> None:
-        """Create a database, in a file or in memory. Raises Failure."""
+        """Create a database, in a file or in memory (`databases`). Raises Failure."""
 
     def detach(self, name: str) -> None: ...
 
-
-class StoreEngine(DatabaseEngine, Protocol):
-    """An engine with `store_entities`."""
-
     def mount(self, store: str, copy: Path) -> None:
         """Attach a copy of a store, a file in the engine's format, read-only as database `store`, and replace the
-        previous copy; statements that read it continue. Raises Failure."""
+        previous copy; statements that read it continue (`store_entities`). Raises Failure."""
 
     def view(self, store: str, entities: Mapping[str, Path]) -> None:
-        """Create views of files as relations of the database `store`, for an engine that may read any file. Raises
-        Failure."""
-
-
-class StreamEngine(Engine, Protocol):
-    """An engine with `streams`."""
+        """Create views of files as relations of the database `store`, for an engine that may read any file
+        (`store_entities`). Raises Failure."""
 
     def head(self, stream: Relation, least: int = 0) -> int:
-        """The position after a stream's last row, which is `least` or later. Raises Failure."""
+        """The position after a stream's last row, which is `least` or later (`streams`). Raises Failure."""
 
     def rows(self, query: StreamQuery, start: int, end: int, number: int) -> list[str]:
-        """The rows of a query for the stream's rows in [start, end), as JSON arrays. `number` identifies the call."""
+        """The rows of a query for the stream's rows in [start, end), as JSON arrays (`streams`). `number` identifies
+        the call."""
 
     def cancel_rows(self, number: int) -> None:
         """Interrupt a call of rows(), if it is running. Never waits."""
-
-
-class PublishingEngine(Engine, Protocol):
-    """An engine with the SQL of the interface, whose `deltastream.sys` has relations of the service."""
 
     def publish(self, tables: Mapping[str, Listing]) -> None:
         """Replace the system relations that have changed."""
@@ -406,16 +387,12 @@ class ExternalEngine(Engine, Protocol):
     def server(self) -> str:
         """What distinguishes the server, and its database, from others; it contains no secret. Raises Failure."""
 
-
-class ReattachingEngine(Engine, Protocol):
-    """An engine whose operations survive the service (`Capabilities.reattaching`)."""
-
     async def reattach(
         self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[EngineSession], None]
     ) -> Outcome:
         """Wait for an operation that AsyncSession.execute() began, perhaps in another process, and pass all its
-        rows to `sink`. `attached` is called with the session that can interrupt it. Called from the service's event
-        loop. Raises Failure.
+        rows to `sink` (`reattaching`). `attached` is called with the session that can interrupt it. Called from the
+        service's event loop. Raises Failure.
         """
 
 

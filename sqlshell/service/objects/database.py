@@ -8,7 +8,7 @@ from typing import Any, cast
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.lexer import WRITES, targets
-from sqlshell.service.engines.engine import CatalogQuery, DatabaseEngine, Outcome, check_supported
+from sqlshell.service.engines.engine import CatalogQuery, LocalEngine, Outcome, check_supported
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import (
     CREATE,
@@ -158,9 +158,9 @@ class Schema(Kind):
         return self.described(asked.name, found, execution)
 
 
-def _engine(organization: Organization) -> DatabaseEngine:
+def _engine(organization: Organization) -> LocalEngine:
     check_supported(organization.engine, "databases")
-    return cast(DatabaseEngine, organization.engine)
+    return cast(LocalEngine, organization.engine)
 
 
 def schemas(scope: Scope, database: str = "") -> list[Facts]:

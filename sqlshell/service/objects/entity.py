@@ -11,7 +11,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
-from sqlshell.service.engines.engine import Outcome, StreamEngine, StreamingSession
+from sqlshell.service.engines.engine import LocalEngine, LocalSession, Outcome
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import (
     CREATE,
@@ -81,9 +81,9 @@ class Print(DialectStatement, frozen=True):
         relation = session.connection.resolve(self.names)
         if not self.store and relation in organization.streams.known:
             sql = f"SELECT * FROM {qualified(*relation)}"
-            feed = cast(StreamingSession, session.connection).stream_query(sql, [relation], execution.options)
+            feed = cast(LocalSession, session.connection).stream_query(sql, [relation], execution.options)
             assert feed is not None
-            return feed, 0 if self.from_beginning else cast(StreamEngine, organization.engine).head(relation)
+            return feed, 0 if self.from_beginning else cast(LocalEngine, organization.engine).head(relation)
         store, entity = stores.split_name(self.names, self.store or session.store, organization.store_names)
         stores.mount(organization, store, entity, execution.is_canceled)
         sql = f"SELECT * FROM {qualified(store, 'main', entity)}"

@@ -19,7 +19,7 @@ from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import (
     NO_CONTINUOUS_QUERIES,
     CatalogQuery,
-    LoadingSession,
+    LocalSession,
     Outcome,
     Relation,
     RunOptions,
@@ -161,7 +161,7 @@ class Load(DialectStatement, frozen=True):
             raise Failure(sqlstate.UNSUPPORTED, message)
         organization, attachment = execution.organization, attachment_named(execution.files, self.file)
         check_supported(organization.engine, "attachments")
-        load, options = cast(LoadingSession, execution.session.connection).load, execution.options
+        load, options = cast(LocalSession, execution.session.connection).load, execution.options
         if not organization.is_confined:
             return load(self.names, self.columns, attachment.path, options)
         # The organization's engine sees no file outside of its own folder.

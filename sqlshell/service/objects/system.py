@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
 from sqlshell.service.engines.duckdb.contents import SYSTEM
-from sqlshell.service.engines.engine import PublishingEngine
+from sqlshell.service.engines.engine import LocalEngine
 from sqlshell.service.objects.kinds import KINDS
 from sqlshell.service.objects.result_rows import Facts, listed
 from sqlshell.service.objects.scope import Scope
@@ -31,7 +31,7 @@ def publish(session: Session, sql: str, queries: Callable[[], list[Facts]]) -> N
     scope, low = Scope(session.organization, role=session.role), sql.lower()
     # A statement that names none of them may read them through a list of relations or dynamic SQL.
     named = {name for name in _KINDS if name in low} or {name for name, kind in _KINDS.items() if not kind.costly}
-    cast(PublishingEngine, session.organization.engine).publish(
+    cast(LocalEngine, session.organization.engine).publish(
         {
             name: listed(_KINDS[name].relation, queries() if name == "queries" else _KINDS[name].facts(scope))
             for name in sorted(named)

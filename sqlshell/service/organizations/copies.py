@@ -22,7 +22,7 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.converter.conversion import COPY, CopyReport, CopyRequest, Stamp
-from sqlshell.service.engines.engine import CatalogQuery, Limits, StoreEngine
+from sqlshell.service.engines.engine import CatalogQuery, Limits, LocalEngine
 from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.sandbox import sandbox
 from sqlshell.service.failure import Failure
@@ -56,7 +56,7 @@ class _Copy(Struct):
 class Copies:
     """The copies of one organization, in `folder`; a copy has at most `most` bytes. For any thread."""
 
-    def __init__(self, engine: StoreEngine, folder: Path, limits: Limits, most: int) -> None:
+    def __init__(self, engine: LocalEngine, folder: Path, limits: Limits, most: int) -> None:
         self._engine = engine
         self._folder = folder
         self._limits = limits

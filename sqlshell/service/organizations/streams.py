@@ -16,7 +16,7 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Engine, Relation, StreamEngine, StreamQuery
+from sqlshell.service.engines.engine import Engine, LocalEngine, Relation, StreamQuery
 from sqlshell.service.failure import Failure
 
 SEGMENT = 2000
@@ -67,7 +67,7 @@ class Streams:
 
     def __init__(self, engine: Engine, known: set[Relation], run: Callable[..., Awaitable[Any]]) -> None:
         self.known = known
-        self._engine = cast(StreamEngine, engine)
+        self._engine = cast(LocalEngine, engine)
         self._run = run
         self._queries: dict[str, Query] = {}
         self._news = asyncio.Condition()

@@ -12,7 +12,7 @@ from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect.lexer import WORD, Names, Tokens
 from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import Outcome, Plan, PlanningSession, Relation, RunOptions, check_supported
+from sqlshell.service.engines.engine import LocalSession, Outcome, Plan, Relation, RunOptions, check_supported
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import stream
 from sqlshell.service.objects.entity import InsertEntity
@@ -82,7 +82,7 @@ def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
 
 def _planned(session: Session, sql: str, options: RunOptions) -> Plan:
     check_supported(session.organization.engine, "plans")
-    return cast(PlanningSession, session.connection).plan(sql, options)
+    return cast(LocalSession, session.connection).plan(sql, options)
 
 
 def _engines(sql: str, session: Session, options: RunOptions) -> tuple[str, Mapping[str, Any]]:

@@ -18,12 +18,12 @@ from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import (
     AsyncSession,
     Begun,
+    LocalEngine,
+    LocalSession,
     Outcome,
     Relation,
     RunOptions,
     Sink,
-    StreamEngine,
-    StreamingSession,
     StreamQuery,
 )
 from sqlshell.service.failure import Failure
@@ -275,7 +275,7 @@ class Executor:
             function.check_called(organization, sql, failure)
             raise
         if isinstance(outcome, StreamQuery):
-            return outcome, 0 if outcome.from_earliest else cast(StreamEngine, organization.engine).head(outcome.stream)
+            return outcome, 0 if outcome.from_earliest else cast(LocalEngine, organization.engine).head(outcome.stream)
         scope.note(session, record.parsed.tokens_of(sql))
         if organization.streams.known and _may_drop(sql):
             organization.check_streams()
@@ -327,7 +327,7 @@ class Executor:
 
 
 def _stream_query(session: Session, sql: str, streams: Sequence[Relation], options: RunOptions) -> StreamQuery | None:
-    return cast(StreamingSession, session.connection).stream_query(sql, streams, options)
+    return cast(LocalSession, session.connection).stream_query(sql, streams, options)
 
 
 def _check_context(session: Session, asked: DialectStatement | None, record: Statement) -> None:

@@ -18,7 +18,7 @@ from sqlshell.mask import MASK
 from sqlshell.runtime.idle import in_thread
 from sqlshell.runtime.unused_memory import Growth, return_unused_memory
 from sqlshell.service.catalog import Caller
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome, ReattachingEngine
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import Attachment, Attachments
 from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
@@ -584,11 +584,11 @@ class StatementService:
             if self.cluster is not None and record.previous in interrupted:
                 self.canceller.finish(record, sqlstate.CANCELED, NOT_BEGUN)
             elif server is not None and record.operation and server.capabilities.reattaching:
-                self._start(self._guarded(record, None, self._reattach(cast(ReattachingEngine, server), record)))
+                self._start(self._guarded(record, None, self._reattach(cast(ExternalEngine, server), record)))
             else:
                 self.canceller.finish(record, sqlstate.INTERNAL, STOPPED)
 
-    async def _reattach(self, engine: ReattachingEngine, record: Statement) -> None:
+    async def _reattach(self, engine: ExternalEngine, record: Statement) -> None:
         """Wait for a statement that the engine went on with while no process of the service waited for it."""
         record.start()
         place = record.organization or self.organizations.default()

@@ -21,7 +21,7 @@ from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.lexer import READS, WRITES, dotted, targets
 from sqlshell.service.engines.converter.conversion import stamp
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
-from sqlshell.service.engines.engine import CatalogQuery, EngineSession, StoreEngine, check_supported
+from sqlshell.service.engines.engine import CatalogQuery, EngineSession, LocalEngine, check_supported
 from sqlshell.service.engines.sandbox.beneath import folder_of
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.copies import IsCanceled
@@ -253,7 +253,7 @@ def _refresh_relations(
         stamps = {name: stamp(status) for name, status in known.items() if folded[name.lower()] == 1}
         return broken | organization.copies.refresh_copy(store, place.root, stamps, names, is_canceled)
     check_supported(organization.engine, "store_entities")
-    engine = cast(StoreEngine, organization.engine)
+    engine = cast(LocalEngine, organization.engine)
     engine.view(store, {})
     for name in names:
         try:
@@ -329,7 +329,7 @@ def _unmount(organization: Organization, store: str) -> None:
     if organization.copies is not None:
         organization.copies.drop(store)
     elif any(row[0] == store for row in organization.engine.catalog(CatalogQuery("databases"))):
-        cast(StoreEngine, organization.engine).detach(store)
+        cast(LocalEngine, organization.engine).detach(store)
 
 
 def state(organization: Organization, store: str) -> str:

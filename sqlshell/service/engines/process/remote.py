@@ -28,16 +28,14 @@ from sqlshell.service.engines.engine import (
     Engine,
     EngineSession,
     Listing,
+    LocalEngine,
+    LocalSession,
     ObjectQuery,
     Outcome,
-    PlanningSession,
     Relation,
     Rows,
     RunOptions,
     Sink,
-    StoreEngine,
-    StreamEngine,
-    StreamingSession,
 )
 from sqlshell.service.engines.process.frames import Answer, Call, EngineConfig, Ran
 from sqlshell.service.engines.process.process import Process, ProcessEnded
@@ -174,11 +172,11 @@ class RemoteEngine:
 
     read = forwarded(Engine.read)
     convert = forwarded(Engine.convert)
-    attach = forwarded(StoreEngine.attach)
-    detach = forwarded(StoreEngine.detach)
-    mount = forwarded(StoreEngine.mount)
-    head = forwarded(StreamEngine.head)
-    rows = forwarded(StreamEngine.rows)
+    attach = forwarded(LocalEngine.attach)
+    detach = forwarded(LocalEngine.detach)
+    mount = forwarded(LocalEngine.mount)
+    head = forwarded(LocalEngine.head)
+    rows = forwarded(LocalEngine.rows)
 
     def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = self.ask("partitions", list[tuple[int, int]], path, rows, options)
@@ -272,8 +270,8 @@ class RemoteConnection:
     use = forwarded(EngineSession.use)
     columns = forwarded(EngineSession.columns)
     lose_transaction = forwarded(EngineSession.lose_transaction)
-    plan = forwarded(PlanningSession.plan)
-    stream_query = forwarded(StreamingSession.stream_query)
+    plan = forwarded(LocalSession.plan)
+    stream_query = forwarded(LocalSession.stream_query)
     listed = forwarded(objects.Session.listed)
 
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
