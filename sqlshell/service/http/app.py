@@ -238,7 +238,7 @@ class Endpoints:
             "X-Content-Type-Options": "nosniff",
         }
         if part.span is None:
-            content.close()
+            await content.aclose()
             return without_bytes(part)
         return ContentResponse(content.limit(part.span), part.status, headers, "application/octet-stream")
 

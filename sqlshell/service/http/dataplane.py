@@ -9,10 +9,11 @@ import hmac
 import json
 import secrets
 import time
-from collections.abc import Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
+import msgspec
+from msgspec import Struct, field
 from starlette.requests import Request
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -43,6 +44,16 @@ SMALL = 64 << 10
 """Up to this many characters of rows are sent to a reader without a reservation of memory."""
 
 NORMAL, REFUSED, UNAUTHORIZED, INTERNAL, TRY_LATER = 1000, 1008, 4401, 1011, 1013
+
+
+class _AuthFrame(Struct, tag_field="type", tag="auth"):
+    """The frame that opens a stream."""
+
+    token: str = field(name="accessToken")
+    session: Any = field(name="sessionId", default="")
+
+
+_decode_frame = msgspec.json.Decoder(_AuthFrame).decode
 
 
 class DataPlane:
@@ -108,17 +119,17 @@ async def stream(socket: WebSocket, statements: StatementService, plane: DataPla
         return
     if first["type"] == "websocket.disconnect":
         return
-    frame = _auth_frame(first.get("text") or "")
-    if frame is None:
-        await socket.close(
-            UNAUTHORIZED, 'the first frame must be {"type": "auth", "accessToken": "…", "sessionId": "…"}'
-        )
+    try:
+        frame = _decode_frame(first.get("text") or "")
+    except (msgspec.DecodeError, RecursionError):
+        text = 'the first frame must be {"type": "auth", "accessToken": "…", "sessionId": "…"}'
+        await socket.close(UNAUTHORIZED, text)
         return
-    opened = _authorized(frame, query_id, plane)
-    if opened is None:
+    caller = plane.caller(frame.token, query_id)
+    if caller is None:
         await socket.close(UNAUTHORIZED, "the token is not valid for this statement")
         return
-    caller, session = opened
+    session = frame.session if isinstance(frame.session, str) else ""
     session = session or socket.headers.get("ds-session-id", "")
     if session:
         # A session ID is unique only within its token.
@@ -208,23 +219,6 @@ async def _error(socket: WebSocket, message: str, code: str) -> None:
     with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
         await socket.send_text(json.dumps({"type": "error", "message": message, "sqlCode": code, "headers": {}}))
         await socket.close(NORMAL)
-
-
-def _auth_frame(text: str) -> dict[str, Any] | None:
-    """Parse the frame that opens a stream; None if the text is not a valid auth frame."""
-    try:
-        frame = json.loads(text)
-    except (ValueError, RecursionError):
-        return None
-    if not isinstance(frame, dict) or frame.get("type") != "auth" or not isinstance(frame.get("accessToken"), str):
-        return None
-    return frame
-
-
-def _authorized(frame: Mapping[str, Any], query_id: str, plane: DataPlane) -> tuple[Caller, str] | None:
-    """The caller and the reader's session ID, or None if the frame's token is not valid for this statement."""
-    caller, session = plane.caller(frame["accessToken"], query_id), frame.get("sessionId")
-    return (caller, session if isinstance(session, str) else "") if caller is not None else None
 
 
 def _metadata(columns: list[ColumnInfo]) -> str:

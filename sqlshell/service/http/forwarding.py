@@ -6,21 +6,19 @@ import asyncio
 import contextlib
 import hmac
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import AsyncIterator, Coroutine, Mapping
 from typing import Any, Final
 
 import httpx
 import msgspec
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import Receive, Scope, Send
 
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.cluster.cluster import BEAT_SECONDS, Cluster, Peer
 from sqlshell.service.http.auth import caller_of
-from sqlshell.service.http.connections import is_disconnected
 from sqlshell.service.http.dataplane import BASE
-from sqlshell.service.http.responses import NOT_RUN, message
+from sqlshell.service.http.responses import JSON, NOT_RUN, Content, ContentResponse, message
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import StorageError
@@ -37,7 +35,12 @@ PROCESS: Final = "sqlshell-process"
 """The header of a submission that was passed on, with the ID of the process that has the session."""
 
 _REQUEST: Final = ("authorization", "accept", "prefer")
-_DROPPED: Final = frozenset({"connection", "content-length", "date", "keep-alive", "server", "transfer-encoding"})
+_DROPPED: Final = {
+    *("connection", "content-length", "content-type", "date", "keep-alive", "server", "sqlshell-extensions"),
+    *("transfer-encoding", "vary"),
+}
+"""The headers of a response that are not passed on, because each response gets its own."""
+
 _SUBMITTING: Final = httpx.Timeout(connect=2.0, read=60.0, write=60.0, pool=10.0)
 _LOOKING_UP: Final = httpx.Timeout(connect=2.0, read=8.0, write=8.0, pool=10.0)
 """A process that holds its lease but does not respond, such as a suspended one, does not hold up lookups."""
@@ -57,9 +60,6 @@ RESTARTED: Final = (
 SILENT: Final = "the service process that holds this session does not respond, and the statement was not run; try again"
 
 BATCH_SILENT: Final = "the service process that has this batch does not respond; try again"
-
-SMALL: Final = 64 << 10
-"""Responses of more bytes are passed on as they arrive."""
 
 
 class _LeaseEnded(Exception):
@@ -168,8 +168,6 @@ class Forwarding:
         asked = self._client.build_request(method, f"{peer.address}{path}", **{**given, "headers": headers})
         try:
             answer = await self._client.send(asked, stream=True)
-            small = int(answer.headers.get("content-length", SMALL + 1)) <= SMALL
-            content = await answer.aread() if small else b""
         except httpx.TransportError as error:
             if peer.address not in self._silent:
                 # Once, until it responds again: clients repeat their requests.
@@ -179,30 +177,22 @@ class Forwarding:
             raise
         self._silent.discard(peer.address)
         kept = {name: value for name, value in answer.headers.items() if name.lower() not in _DROPPED}
-        return Response(content, answer.status_code, kept) if small else _Relayed(answer, kept)
+        return ContentResponse(_Answer(answer), answer.status_code, kept, answer.headers.get("content-type", JSON))
 
 
-class _Relayed(Response):
-    """A large response of another process, passed on as fast as the client reads."""
+class _Answer(Content):
+    """The content of another process's response, passed on as fast as the client reads."""
 
-    def __init__(self, answer: httpx.Response, headers: Mapping[str, str]) -> None:
-        super().__init__(None, answer.status_code, dict(headers))
+    def __init__(self, answer: httpx.Response) -> None:
+        super().__init__(int(answer.headers.get("content-length", 0)))
         self._answer = answer
-        # The content-length of an empty body.
-        del self.headers["content-length"]
-        if "content-length" in answer.headers:
-            self.headers["content-length"] = answer.headers["content-length"]
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def pieces(self) -> AsyncIterator[bytes | memoryview]:
         try:
-            await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             async for piece in self._answer.aiter_raw():
-                if is_disconnected(scope):
-                    return
-                await send({"type": "http.response.body", "body": piece, "more_body": True})
-            await send({"type": "http.response.body", "body": b""})
-        except httpx.HTTPError:
-            # The rest is missing: the connection is closed, because the response is incomplete.
-            return
-        finally:
-            await self._answer.aclose()
+                yield piece
+        except httpx.HTTPError as error:
+            raise OSError("the other process does not send the rest") from error
+
+    async def aclose(self) -> None:
+        await self._answer.aclose()

@@ -114,7 +114,7 @@ class Legacy:
             if outcome is not None and outcome.columns and not is_creation_row(outcome):
                 names = _distinct([column.name or "" for column in outcome.columns])
                 for partition in range(len(record.spool.layout.counts)):
-                    with contextlib.closing(await self._partitions.rows(record, partition, "UTC")) as rows:
+                    async with contextlib.aclosing(await self._partitions.rows(record, partition, "UTC")) as rows:
                         body = b"".join([piece async for piece in rows.pieces()])
                         objects = await asyncio.to_thread(_objects, names, body)
                         if objects:

@@ -51,8 +51,8 @@ def json_response(body: bytes, status: int = 200) -> Response:
 
 
 class Content:
-    """Bytes for one reader, `size` of them: a `body`, or the next bytes of a file. close() also ends the lease of their
-    memory.
+    """Bytes for one reader, `size` of them: a `body`, or the next bytes of a file. aclose() also ends the lease of
+    their memory.
     """
 
     def __init__(self, size: int, body: bytes = b"", file: BinaryIO | None = None, lease: Lease | None = None) -> None:
@@ -83,7 +83,7 @@ class Content:
             left -= len(piece)
             yield piece
 
-    def close(self) -> None:
+    async def aclose(self) -> None:
         if self._file is not None:
             self._file.close()
         if self._lease is not None:
@@ -118,8 +118,11 @@ class ContentResponse(Response):
                         return
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": self._behind})
+        except OSError:
+            # The rest is missing: the connection is closed, because the response is incomplete.
+            return
         finally:
-            self._content.close()
+            await self._content.aclose()
 
 
 class Span(Struct, frozen=True):

@@ -81,7 +81,7 @@ class Partitions:
         self._idle = IdleTimer(REST_SECONDS, self._release_memory)
 
     async def rows(self, record: Statement, number: int, timezone: str) -> Content:
-        """The rows of a partition as JSON separated by commas; close() them.
+        """The rows of a partition as JSON separated by commas; aclose() them.
 
         Waits while slow readers use the organization's share of the memory. Raises Failure and OSError.
         """
@@ -100,8 +100,8 @@ class Partitions:
             raise
 
     async def whole(self, record: Statement, *, typed: bool) -> Content:
-        """The file of a result, or one made of a result that is kept as text; close() it. With `typed` also one made of
-        a file that contains text.
+        """The file of a result, or one made of a result that is kept as text; aclose() it. With `typed` also one made
+        of a file that contains text.
 
         Waits as rows() does. Raises Failure and OSError.
         """
@@ -276,7 +276,7 @@ class Responses:
             raise _unreadable_rows(error, record) from error
         part = conditional_response(request, f'"{record.statement_id}"', content.size)
         if part.span is None:
-            content.close()
+            await content.aclose()
             return without_bytes(part)
         return ContentResponse(content.limit(part.span), part.status, part.headers, PARQUET)
 
