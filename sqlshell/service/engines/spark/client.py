@@ -120,6 +120,8 @@ class SparkClient:
         self.address = address
         self.breaks = 0
         """How often the connection broke. A server that was restarted may know none of the sessions."""
+        self.progressed = False
+        """Whether the server has reported the progress of a statement."""
         self._channel: grpc.aio.Channel | None = None
         self._stub: Any = None
         self._tasks: set[asyncio.Task[None]] = set()
@@ -179,12 +181,12 @@ class SparkClient:
         request.operation.set.pairs.add(key="spark.sql.session.timeZone", value=timezone)
         await self.ask("Config", request, handle)
 
-    async def interrupt(self, operation: str, handle: SparkHandle) -> bool:
-        """Interrupt a running operation; whether the server knew it."""
+    async def interrupt(self, operation: str, handle: SparkHandle) -> None:
+        """Interrupt a running operation, if the server knows it."""
         request = proto.InterruptRequest(
             interrupt_type=proto.InterruptRequest.INTERRUPT_TYPE_OPERATION_ID, operation_id=operation
         )
-        return bool((await self.ask("Interrupt", request, handle)).interrupted_ids)
+        await self.ask("Interrupt", request, handle)
 
     async def release(self, operation: str, handle: SparkHandle, until: str = "") -> None:
         """Let the server forget the responses of an operation, up to the one with the ID `until`, or all."""

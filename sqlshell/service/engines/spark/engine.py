@@ -49,7 +49,6 @@ class SparkEngine(ServerEngine):
         super().__init__(_loop())
         self._address = address
         self._client = SparkClient(address)
-        self._progressed = False
         self._first: Place = "", ""
         self._own = self.connect()
         """The session that answers questions of the service."""
@@ -87,13 +86,10 @@ class SparkEngine(ServerEngine):
     @property
     def capabilities(self) -> Capabilities:  # type: ignore[override]
         """`progress` once the server has reported any: Apache Spark does, Sail does not."""
-        return replace(CAPABILITIES, progress=self._progressed)
+        return replace(CAPABILITIES, progress=self._client.progressed)
 
     def connect(self) -> SparkSession:
-        def progressed() -> None:
-            self._progressed = True
-
-        return SparkSession(self._loop, self._client, self._first, self, self._threads, progressed)
+        return SparkSession(self._loop, self._client, self._first, self, self._threads)
 
     async def reattach(
         self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[EngineSession], None]

@@ -6,14 +6,12 @@ sqlState, the place and parts of its plan. Sail sends sqlStates for none of its 
 
 from __future__ import annotations
 
-import json
 import re
-from typing import Any, Final
+from typing import Final
 
 import grpc
 import grpc.aio
 from google.rpc import error_details_pb2, status_pb2
-from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.failure import Failure, excerpt
@@ -141,49 +139,18 @@ _CAUSES: Final = (
 """gRPC's words for a failed connection, and the cause."""
 
 
-class ErrorDetails(Struct, frozen=True):
-    """The server's report of an error: its message, its sqlState, "" if it sends none, its classes without packages,
-    the outermost first, and the ID by which it can be asked for more."""
-
-    message: str
-    sql_state: str = ""
-    classes: tuple[str, ...] = ()
-    error_id: str = ""
-
-    @property
-    def is_whole(self) -> bool:
-        """Whether the server has no more of it than it sent."""
-        return not self.error_id or (bool(self.sql_state) and not self.message.endswith("..."))
-
-
-def details_of(error: grpc.aio.AioRpcError) -> ErrorDetails:
-    """The details of a gRPC error."""
-    status = status_pb2.Status()
-    for key, value in error.trailing_metadata() or ():
-        if key == DETAILS and isinstance(value, bytes):
-            status.ParseFromString(value)
-    message = status.message or error.details() or ""
-    for detail in status.details:
-        info = error_details_pb2.ErrorInfo()
-        if detail.Unpack(info):
-            known = info.metadata
-            classes = (name.rpartition(".")[2] for name in [*_classes(known.get("classes", "")), info.reason])
-            return ErrorDetails(message, known.get("sqlState", ""), tuple(classes), known.get("errorId", ""))
-    return ErrorDetails(message)
-
-
-def failure(error: grpc.aio.AioRpcError, server: str, sql: str = "", details: ErrorDetails | None = None) -> Failure:
+def failure(error: grpc.aio.AioRpcError, server: str, sql: str = "") -> Failure:
     """The Failure for an error. `sql` is the statement, in which it may name a place, and `server` its address."""
-    details = details or details_of(error)
+    sent, named_state, classes = _reported(error)
     code = error.code()
-    if _GONE.search(details.message[:HEAD]):
+    if _GONE.search(sent[:HEAD]):
         return session_lost()
     if code in {grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED}:
-        return _unreachable(server, details.message[:HEAD])
-    found = details.sql_state or state(details.message) or CODES.get(code, "")
-    named = (CLASSES.get(name.removeprefix("Spark"), "") for name in details.classes)
-    message = plain(details.message) or f"the server reported an error without a message ({code.name.lower()})"
-    return Failure(found or next(filter(None, named), sqlstate.INTERNAL), message + _marked(details.message, sql))
+        return _unreachable(server, sent[:HEAD])
+    found = named_state or state(sent) or CODES.get(code, "")
+    named = (CLASSES.get(name.rpartition(".")[2].removeprefix("Spark"), "") for name in classes)
+    message = plain(sent) or f"the server reported an error without a message ({code.name.lower()})"
+    return Failure(found or next(filter(None, named), sqlstate.INTERNAL), message + _marked(sent, sql))
 
 
 def session_lost() -> Failure:
@@ -262,12 +229,21 @@ def _unreachable(server: str, details: str) -> Failure:
     return Failure(UNREACHABLE, f"cannot reach the Spark Connect server at {server}{cause}; {remedy}")
 
 
-def _classes(text: str) -> list[str]:
-    try:
-        classes: Any = json.loads(text) if text else []
-    except ValueError:
-        return []
-    return [str(item) for item in classes] if isinstance(classes, list) else []
+def _reported(error: grpc.aio.AioRpcError) -> tuple[str, str, list[str]]:
+    """The server's message, which may be cut, its sqlState, "" if it sends none, and the names of the exception's
+    classes, the outermost first."""
+    status = status_pb2.Status()
+    for key, value in error.trailing_metadata() or ():
+        if key == DETAILS and isinstance(value, bytes):
+            status.ParseFromString(value)
+    message = status.message or error.details() or ""
+    for detail in status.details:
+        info = error_details_pb2.ErrorInfo()
+        if detail.Unpack(info):
+            # A JSON array of names.
+            classes = re.findall(r"[\w.$]+", info.metadata.get("classes", ""))
+            return message, info.metadata.get("sqlState", ""), [*classes, info.reason]
+    return message, "", []
 
 
 def _marked(message: str, sql: str) -> str:

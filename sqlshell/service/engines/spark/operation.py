@@ -25,10 +25,6 @@ EMPTY = 20
 """The server may end a stream at any time, to have it continued. So many streams that are shorter than this many
 seconds and have no response are an error."""
 
-INTERRUPTS = 10
-INTERRUPT_SECONDS = 0.2
-"""How often and when the server is asked again to interrupt an operation that it does not know yet."""
-
 
 class Ended(Exception):
     """The server ended the operation without a result."""
@@ -74,12 +70,11 @@ class Operation:
         return self._responses()
 
     async def interrupt(self) -> None:
-        """Interrupt the operation on the server. Raises grpc.aio.AioRpcError."""
+        """Interrupt the operation on the server, which may not know it yet: then it is asked again. Raises
+        grpc.aio.AioRpcError."""
         self.canceled = True
-        for _ in range(INTERRUPTS):
-            if self._done or await self._client.interrupt(self.id, self._handle):
-                return
-            await asyncio.sleep(INTERRUPT_SECONDS)
+        if not self._done:
+            await self._client.interrupt(self.id, self._handle)
 
     def leave(self) -> None:
         """Stop reading; a running read raises CancelledError."""
@@ -144,6 +139,7 @@ class Operation:
     def _note(self, progress: Any) -> None:
         tasks = sum(stage.num_tasks for stage in progress.stages)
         if tasks:
+            self._client.progressed = True
             self.progress = sum(stage.num_completed_tasks for stage in progress.stages) / tasks
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator
 from concurrent.futures import Executor
 from contextlib import aclosing, asynccontextmanager, suppress
 from functools import partial
@@ -13,7 +13,6 @@ from typing import Any, Final
 import grpc
 import grpc.aio
 import pyarrow as pa
-from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
@@ -24,7 +23,7 @@ from sqlshell.service.engines.server.loop import EngineLoop
 from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.engines.spark import failures, plans
-from sqlshell.service.engines.spark.client import SparkClient, SparkHandle, proto
+from sqlshell.service.engines.spark.client import SparkClient, SparkHandle
 from sqlshell.service.engines.spark.operation import Ended, Operation
 from sqlshell.service.engines.spark.results import Receiver
 from sqlshell.service.engines.spark.types import columns_of
@@ -51,25 +50,17 @@ Place = tuple[str, str]
 class SparkSession(ServerSession):
     """The server makes its session with the first request; one that it has lost is made again with the same context.
 
-    `first` is where the server's sessions begin. `progressed` is called when the server reports progress. Methods raise
-    Failure.
+    `first` is where the server's sessions begin. Methods raise Failure.
     """
 
     def __init__(
-        self,
-        loop: EngineLoop,
-        client: SparkClient,
-        first: Place,
-        reader: ResultFiles,
-        threads: Executor,
-        progressed: Callable[[], None],
+        self, loop: EngineLoop, client: SparkClient, first: Place, reader: ResultFiles, threads: Executor
     ) -> None:
         super().__init__(loop, "spark", *first)
         self.client = client
         self._first = first
         self._reader = reader
         self._threads = threads
-        self._progressed = progressed
         self._running: Operation | None = None
         self._handle: SparkHandle | None = None
         self._breaks = -1
@@ -108,7 +99,7 @@ class SparkSession(ServerSession):
         running = self._running = Operation(self.client, self.handle, number)
         try:
             async with self.explained(running=running):
-                return await self._received(running, running.continued(), "", options, sink)
+                return await self._received(running.continued(), "", options, sink)
         finally:
             self._running = None
             await self._disconnect()
@@ -144,7 +135,8 @@ class SparkSession(ServerSession):
                 raise
             if running is not None and running.canceled:
                 raise Failure(sqlstate.CANCELED, CANCELED) from error
-            failure = failures.session_lost() if isinstance(error, Ended) else await self._failure(error, sql)
+            ended = isinstance(error, Ended)
+            failure = failures.session_lost() if ended else failures.failure(error, self.client.address.endpoint, sql)
             if failure.sql_state == failures.UNREACHABLE and running is not None and running.begun:
                 message = "the connection to the server was lost while the statement was running"
                 unknown = "it is unknown whether the statement took effect"
@@ -169,7 +161,7 @@ class SparkSession(ServerSession):
                 # One row more than is wanted shows that there are more.
                 plan = plans.statement(sql, plans.MOST if options.row_limit is None else options.row_limit + 1)
                 try:
-                    outcome = await self._received(running, running.run(plan), sql, options, sink)
+                    outcome = await self._received(running.run(plan), sql, options, sink)
                 except (OSError, Failure) as error:
                     is_ours = isinstance(error, OSError) or error.sql_state == sqlstate.LIMIT
                     if is_ours and word not in READS:
@@ -181,16 +173,11 @@ class SparkSession(ServerSession):
             await self.follow()
         return outcome
 
-    async def _received(
-        self, running: Operation, responses: AsyncGenerator[Any], sql: str, options: RunOptions, sink: Sink
-    ) -> Outcome:
+    async def _received(self, responses: AsyncGenerator[Any], sql: str, options: RunOptions, sink: Sink) -> Outcome:
         new_writer = partial(ResultWriter, sink, options, self._threads, self._reader)
         receiver = Receiver(sql, options, self._reader, new_writer)
         async with aclosing(responses):
-            outcome = await receiver.outcome(responses)
-        if running.progress is not None:
-            self._progressed()
-        return outcome
+            return await receiver.outcome(responses)
 
     async def _prepare(self, timezone: str = "") -> None:
         """Give the server's session this context, where it may have another, and a time zone that differs from the one
@@ -283,19 +270,6 @@ class SparkSession(ServerSession):
                         names = [name.lower() for name in batch.schema.names]
                         rows += [dict(zip(names, row.values(), strict=True)) for row in batch.to_pylist() if row]
         return rows
-
-    async def _failure(self, error: grpc.aio.AioRpcError, sql: str) -> Failure:
-        """The Failure for an error, with the server's full report of it, if it keeps one."""
-        details = failures.details_of(error)
-        if not details.is_whole:
-            with suppress(grpc.RpcError):
-                request = proto.FetchErrorDetailsRequest(error_id=details.error_id)
-                response: Any = await self.client.ask("FetchErrorDetails", request, self.handle)
-                if response.HasField("root_error_idx") and response.root_error_idx < len(response.errors):
-                    root = response.errors[response.root_error_idx]
-                    state = root.spark_throwable.sql_state or details.sql_state
-                    details = replace(details, message=root.message or details.message, sql_state=state)
-        return failures.failure(error, self.client.address.endpoint, sql, details)
 
     async def _cancel(self) -> None:
         if (running := self._running) is not None:
