@@ -396,6 +396,15 @@ class ExternalEngine(Engine, Protocol):
         """
 
 
+def completed(names: Sequence[str], database: str, schema: str) -> Relation:
+    """The full name of a relation, completed with the database and schema; of more than three parts, the last."""
+    return (
+        names[-3] if len(names) > 2 else database,
+        names[-2] if len(names) > 1 else schema,
+        names[-1],
+    )
+
+
 def not_supported(engine: str, what: str) -> Failure:
     return Failure(sqlstate.UNSUPPORTED, f"the engine {engine} does not support {what}")
 

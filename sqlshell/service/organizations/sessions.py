@@ -14,8 +14,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.catalog import NAMES_OF_ROLES, Caller, missing
-from sqlshell.service.engines.engine import CatalogQuery, EngineSession, Relation, Rows
-from sqlshell.service.engines.server.session import completed
+from sqlshell.service.engines.engine import CatalogQuery, EngineSession, Relation, Rows, completed
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT

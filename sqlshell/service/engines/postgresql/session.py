@@ -42,9 +42,8 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     changes_place,
     may_change_and_return,
 )
-from sqlshell.service.engines.server.loop import EngineLoop
+from sqlshell.service.engines.server.engine import EngineLoop, ServerSession
 from sqlshell.service.engines.server.result_writer import ResultWriter
-from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.failure import Failure, ResultLost, check_unicode
 from sqlshell.sql.identifiers import always_quoted, literal
 from sqlshell.sql.script.blanks import first_word

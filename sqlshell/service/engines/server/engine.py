@@ -1,25 +1,144 @@
-"""The methods that all engines on external servers share."""
+"""What engines on external servers share: an event loop, sessions and files of results."""
 
 from __future__ import annotations
 
+import asyncio
+import concurrent.futures
+import threading
 from abc import ABC, abstractmethod
+from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from typing import Any, TypeVar
 
+from sqlshell.interface.models import ColumnInfo
+from sqlshell.runtime.event_loops import thread_loop
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import (
+    Begun,
     Capabilities,
-    CatalogQuery,
-    EngineSession,
-    Listing,
-    ObjectQuery,
-    Rows,
+    Outcome,
+    Relation,
+    RunOptions,
+    Sink,
+    Store,
     Traits,
+    completed,
 )
-from sqlshell.service.engines.server.loop import EngineLoop
-from sqlshell.service.engines.server.session import ServerSession
 
 WRITERS = 4
 """Threads of an engine that render and write rows, for all statements. None waits for a server."""
+
+T = TypeVar("T")
+
+
+class EngineLoop:
+    """An event loop in a thread of its own, for all sessions of an engine.
+
+    Rows that arrive never hold up the service's own loop, and statements that run hold no thread.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._loop = thread_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    @property
+    def running(self) -> bool:
+        return self._thread.is_alive()
+
+    def call(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine and wait for it. For threads without an event loop."""
+        return self._future(work).result()
+
+    async def wait(self, work: Coroutine[Any, Any, T]) -> T:
+        """Run a coroutine and await it in another event loop."""
+        return await asyncio.wrap_future(self._future(work))
+
+    def post(self, work: Coroutine[Any, Any, None]) -> None:
+        """Run a coroutine that catches its errors, without waiting. For any thread."""
+        self._future(work)
+
+    def close(self) -> None:
+        """End the loop and its thread; what still runs is canceled. A second call does nothing."""
+        if self.running:
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            self._thread.join()
+
+    def _future(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
+        return asyncio.run_coroutine_threadsafe(work, self._loop)
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            left = asyncio.all_tasks(self._loop)
+            for task in left:
+                task.cancel()
+            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+        finally:
+            self._loop.close()
+
+
+def ignore(value: object) -> None:
+    """Do nothing with what a statement reports."""
+
+
+class ServerSession(ABC):
+    """The synchronous methods of EngineSession, on the asynchronous ones, which run in the engine's loop."""
+
+    def __init__(self, loop: EngineLoop, engine: str, database: str, schema: str) -> None:
+        self._loop = loop
+        self._engine_name = engine
+        self.database, self.schema = database, schema
+        self.transaction = self.timezone = ""
+
+    async def execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
+        return await self._loop.wait(self._execute(sql, options, sink, begun, store))
+
+    def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
+        return self._loop.call(self._execute(sql, options, sink, ignore, ignore))
+
+    def use(self, database: str, schema: str) -> None:
+        self._loop.call(self._use(database or self.database, schema))
+
+    def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
+        return self._loop.call(self._columns(relation))
+
+    def resolve(self, names: Sequence[str]) -> Relation:
+        return completed(names, self.database, self.schema)
+
+    def cancel(self, *, force: bool = False) -> bool:
+        self._loop.post(self._disconnect() if force else self._cancel())
+        return True
+
+    def progress(self) -> float | None:
+        return None
+
+    def close(self) -> None:
+        self._loop.post(self._disconnect())
+
+    @abstractmethod
+    def lose_transaction(self) -> None: ...
+
+    @abstractmethod
+    async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
+        """AsyncSession.execute(), in the engine's loop."""
+
+    @abstractmethod
+    async def _use(self, database: str, schema: str) -> None:
+        """EngineSession.use() with a database; "" is its initial schema."""
+
+    @abstractmethod
+    async def _columns(self, relation: Relation) -> list[ColumnInfo]: ...
+
+    @abstractmethod
+    async def _cancel(self) -> None:
+        """Ask the server to cancel the running statement, if any. Raises nothing."""
+
+    @abstractmethod
+    async def _disconnect(self) -> None:
+        """Close the connection to the server; a running statement fails with 57P02. Raises nothing."""
 
 
 class ServerEngine(ResultFiles, ABC):
@@ -35,25 +154,6 @@ class ServerEngine(ResultFiles, ABC):
         self._loop = shared or EngineLoop(self.name)
         self._shares_loop = shared is not None
         self._threads = ThreadPoolExecutor(WRITERS, f"{self.name}-rows")
-
-    @property
-    @abstractmethod
-    def version(self) -> str: ...
-
-    @abstractmethod
-    def server(self) -> str: ...
-
-    @abstractmethod
-    def connect(self) -> ServerSession: ...
-
-    @abstractmethod
-    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows: ...
-
-    @abstractmethod
-    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing: ...
-
-    @abstractmethod
-    def inline(self, rows: Listing) -> str: ...
 
     @abstractmethod
     async def _close(self) -> None:

@@ -6,10 +6,13 @@ import asyncio
 from collections.abc import Sequence
 from concurrent.futures import Executor
 from functools import partial
+from pathlib import Path
 from typing import Any, Final, Generic, Protocol, TypeVar
 
-from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.parquet import LARGE, ROW_GROUP, ROW_GROUP_BYTES
+import msgspec
+
+from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
+from sqlshell.service.engines.duckdb.results.parquet import LARGE, ROW_GROUP, ROW_GROUP_BYTES, WIDTH
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import RunOptions, Sink
 
@@ -37,6 +40,53 @@ class Pieces(Protocol[Piece_contra]):
         """A table of Arrow with the columns c0, c1, … and perhaps WIDTH."""
 
 
+class ResultFile:
+    """Writes the file that DuckDB's results are written to too. Each method is called in a thread, one after another.
+
+    Between two calls it holds no thread, so that a server that is slow to send rows takes nothing from others. `zoned`
+    are the numbers of the columns with instants.
+    """
+
+    def __init__(self, path: Path, columns: Sequence[ColumnInfo], zoned: Sequence[int]) -> None:
+        self.path = path
+        self.rows = 0
+        metadata = {COLUMNS_KEY: list(columns), INSTANTS_KEY: list(zoned)}
+        self._metadata = {key: msgspec.json.encode(value) for key, value in metadata.items()}
+        self._writer: Any = None
+
+    def write(self, table: Any) -> int:
+        """Add the rows of a table of Arrow, whose columns are c0, c1, … and perhaps WIDTH. Returns the bytes that the
+        file has now. Raises OSError.
+        """
+        if self._writer is None:
+            # Importing them takes as long as a thousand small statements.
+            import pyarrow as pa
+            from pyarrow.parquet import ParquetWriter
+
+            fields = [pa.field(field.name, field.type) for field in table.schema]
+            self._writer = ParquetWriter(
+                self.path,
+                pa.schema(fields),
+                compression="snappy",
+                version="2.6",
+                data_page_version="2.0",
+                # Dictionaries of strings take time to build, and readers then have to measure the strings.
+                use_dictionary=[WIDTH],
+                write_statistics=False,
+                store_schema=False,
+            )
+            self._writer.add_key_value_metadata(self._metadata)
+        self._writer.write_table(table.cast(self._writer.schema), row_group_size=max(1, table.num_rows))
+        self.rows += table.num_rows
+        return self.path.stat().st_size
+
+    def close(self) -> None:
+        """End the file, which may be incomplete. Raises OSError."""
+        if self._writer is not None:
+            self._writer.close()
+            self._writer = None
+
+
 class ResultWriter(Generic[T]):
     """Passes pieces to a sink. Waiting for the file, it takes no further ones. Close it.
 
@@ -54,7 +104,7 @@ class ResultWriter(Generic[T]):
         self._held: list[T] = []
         self._rows = self._bytes = 0
         """The number of rows that are held, and their bytes."""
-        self._file: Any = None
+        self._file: ResultFile | None = None
         self._is_text = False
         self._writing: asyncio.Future[None] | None = None
 
@@ -82,16 +132,14 @@ class ResultWriter(Generic[T]):
         await self._wait()
         if self._file is None:
             return None
-        await self._close_file()
-        look = partial(self._reader.partitions, self._file.path, self._file.rows, self._options)
-        return await asyncio.get_running_loop().run_in_executor(self._threads, look)
+        return await asyncio.get_running_loop().run_in_executor(self._threads, self._partitions, self._file)
 
     async def aclose(self) -> None:
         """End the file, which is incomplete after an error."""
         if self._writing is not None:
             await asyncio.wait([self._writing])
         if self._file is not None:
-            await self._close_file()
+            await asyncio.get_running_loop().run_in_executor(self._threads, self._file.close)
 
     def _begin(self) -> None:
         """Write the rows from now on: to a file, if the sink has one."""
@@ -99,28 +147,26 @@ class ResultWriter(Generic[T]):
         if path is None:
             self._is_text = True
             return
-        # Importing this module is slow: it takes as long as a thousand small statements.
-        from sqlshell.service.engines.server.result_file import ResultFile
-
         self._file = ResultFile(path, self._pieces.columns, self._pieces.zoned)
 
     async def _pass_on(self) -> None:
         """Start writing the rows that are held, after those before them are written."""
         held, self._held, self._rows, self._bytes = self._held, [], 0, 0
         await self._wait()
-        write = self._keep if self._file is None else self._write
+        write = self._keep if self._file is None else partial(self._write, self._file)
         self._writing = asyncio.get_running_loop().run_in_executor(self._threads, write, held)
 
     def _keep(self, held: Sequence[T]) -> None:
         self._sink.keep(self._pieces.texts(held))
 
-    def _write(self, held: Sequence[T]) -> None:
-        self._sink.grown(self._file.write(self._pieces.table(held)))
+    def _write(self, file: ResultFile, held: Sequence[T]) -> None:
+        self._sink.grown(file.write(self._pieces.table(held)))
 
     async def _wait(self) -> None:
         if self._writing is not None:
             writing, self._writing = self._writing, None
             await writing
 
-    async def _close_file(self) -> None:
-        await asyncio.get_running_loop().run_in_executor(self._threads, self._file.close)
+    def _partitions(self, file: ResultFile) -> list[tuple[int, int]]:
+        file.close()
+        return self._reader.partitions(file.path, file.rows, self._options)

@@ -9,8 +9,7 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import CatalogQuery, Listing, ObjectQuery, Relation, Rows, not_supported
-from sqlshell.service.engines.server.session import completed
+from sqlshell.service.engines.engine import CatalogQuery, Listing, ObjectQuery, Relation, Rows, completed, not_supported
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.session import SparkSession
 from sqlshell.service.failure import Failure

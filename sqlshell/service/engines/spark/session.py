@@ -19,9 +19,8 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
-from sqlshell.service.engines.server.loop import EngineLoop
+from sqlshell.service.engines.server.engine import EngineLoop, ServerSession
 from sqlshell.service.engines.server.result_writer import ResultWriter
-from sqlshell.service.engines.server.session import ServerSession
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.client import SparkClient, SparkHandle
 from sqlshell.service.engines.spark.operation import Ended, Operation
