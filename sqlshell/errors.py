@@ -63,8 +63,9 @@ class ShellError(Exception):
 
     exit: Exit = Exit.STATEMENT
 
-    in_command: bool = False
-    """Whether a backslash command failed at its own work, so that the user's last statement is not to blame."""
+    in_command: bool | None = None
+    """Whether a backslash command failed at its own work, so that the user's last statement is not to blame; None as
+    long as that is not known."""
 
     misplaces_rest: bool = False
     """Whether the rest of a script would run somewhere that it was not written for."""

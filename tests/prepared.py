@@ -41,7 +41,7 @@ IMPORTED = (
     *("sqlshell.launch.cli", "sqlshell.launch.embedded", "sqlshell.launch.invocation", "sqlshell.launch.serve"),
     *("sqlshell.launch.configure", "sqlshell.launch.transfer"),
     *("sqlshell.service.server", "sqlshell.shell.interactive.loop"),
-    *("sqlshell.shell.actions.dispatcher", "sqlshell.shell.commands", "sqlshell.shell.commands.lexing"),
+    *("sqlshell.shell.commands", "sqlshell.shell.commands.lexing"),
     *("sqlshell.shell.loading.load", "sqlshell.shell.running.excerpt", "sqlshell.shell.running.send_ahead"),
     *("sqlshell.output.text.binary", "sqlshell.sql.analysis.effects"),
     *("sqlshell.output.writers.delimited", "sqlshell.output.writers.csv_from_json"),

@@ -257,8 +257,8 @@ class _Start:
         )
         shell = Shell(components, _commands, commands_allowed=not settings["no_commands"])
         for text in settings["set"]:
-            shell.view.variables.set_from_argument(text)
-            if warning := shell.view.variables.warning(text.partition("=")[0]):
+            shell.command_shell.variables.set_from_argument(text)
+            if warning := shell.command_shell.variables.warning(text.partition("=")[0]):
                 diagnostics.warn(warning)
         try:
             if output:

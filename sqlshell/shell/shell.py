@@ -16,6 +16,7 @@ from sqlshell.errors import (
 )
 from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY, Own
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.failures import Failures
@@ -25,12 +26,9 @@ from sqlshell.shell.running.item_runner import ItemRunner
 from sqlshell.shell.running.submitting import Submitter
 from sqlshell.shell.scripts.inline_copy import InlineCopy
 from sqlshell.shell.scripts.script_runner import ScriptRunner
-from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.scanner import State
 
 if TYPE_CHECKING:
-    from sqlshell.shell.actions.dispatcher import Actions
-    from sqlshell.shell.actions.loads import LoadActions
     from sqlshell.shell.commands.command import Command
     from sqlshell.shell.running.dry_run import DryRun
     from sqlshell.shell.running.resuming import Resumer
@@ -55,62 +53,27 @@ class Shell:
         connections = ConnectionManager(session, front_end, diagnostics, lambda: failures.exit)
         # Created for the first command, because many scripts have none.
         commands = functools.cache(commands)
-        view = ShellView(
-            session,
-            components.variables,
-            components.buffer,
-            components.result_output,
-            components.attachments,
-            front_end,
-            components.environment,
-            diagnostics,
-            interruption.show_progress,
-            commands,
-        )
-
-        @functools.cache
-        def actions() -> Actions:
-            from sqlshell.shell.actions.dispatcher import Actions
-            from sqlshell.shell.actions.local import LocalActions
-            from sqlshell.shell.actions.scripts import ScriptActions
-            from sqlshell.shell.actions.session import SessionActions
-            from sqlshell.shell.actions.statements import StatementActions
-
-            return Actions(
-                components,
-                StatementActions(components, submitter, foreground, interruption, failures),
-                ScriptActions(components, scripts, items, failures),
-                SessionActions(components, connections, interruption),
-                LocalActions(components, interruption),
-                loads(),
-            )
-
-        @functools.cache
-        def loads() -> LoadActions:
-            from sqlshell.shell.actions.loads import LoadActions
-
-            return LoadActions(components, submitter, interruption)
-
-        copy = InlineCopy(components, loads)
+        shell = CommandShell(components, submitter, foreground, interruption, failures, connections, commands)
+        copy = InlineCopy(components, shell)
         items = ItemRunner(
             components,
-            view,
+            shell,
             submitter,
             interruption,
             copy,
             commands,
-            actions,
             dry_run,
             resumer,
             commands_allowed=commands_allowed,
         )
-        scripts = ScriptRunner(components, items, submitter, copy, failures)
+        shell.scripts = scripts = ScriptRunner(components, items, submitter, copy, failures)
         self.session = session
         self.dry_run = components.modes.dry_run
         """Whether statements are printed instead of sent."""
         self.diagnostics = diagnostics
         self.buffer = components.buffer
-        self.view = view
+        self.command_shell = shell
+        """The shell as backslash commands use it."""
         self.interruption = interruption
         self.failures = failures
         self._components = components
@@ -131,7 +94,7 @@ class Shell:
 
         The unfinished rest is kept for the next text, unless it is sent without a `;`.
         """
-        stop = self.failures.stops and "ON_ERROR_STOP" in self.view.variables
+        stop = self.failures.stops and "ON_ERROR_STOP" in self.command_shell.variables
         self.buffer.scanner.unfinished.has_failed_command = False
         run = functools.partial(self._scripts.run, name="", stop=stop, typed=True)
         continues = await run([Own(text + "\n")], send=send)
@@ -185,7 +148,7 @@ class Shell:
             )
         if self.exit == Exit.DONE:
             try:
-                self.view.attachments.check_all_used()
+                self.command_shell.attachments.check_all_used()
             except UsageError as error:
                 self.failures.report(error)
 

@@ -21,6 +21,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.launch.connector import Connector
 from sqlshell.origin import Own, own_text, service_text
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.commands.command import OPTIONS, Args, command, parse
@@ -29,7 +30,6 @@ from sqlshell.shell.connection import Connection
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.variables import CONTROL
-from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.analysis.files import named_files, names_file, refuse_files
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Function, Relation
 from sqlshell.sql.identifiers import literal
@@ -112,7 +112,7 @@ def positions(item: Command) -> Iterator[tuple[str, list[str]]]:
 
 async def passed_on(here: Room, value: str) -> None:
     """Have a service's value in `v`, and in other variables that were made of it."""
-    variables = here.shell.view.variables
+    variables = here.shell.command_shell.variables
     await here.enter(f"select {literal(value)} as v \\gset\n")
     assert variables["v"].text == value
     await here.enter("\\set same :v\n\\set longer x:v\n\\set again :same\n\\set quoted :'v'\n")
@@ -186,7 +186,7 @@ def test_no_value_of_a_service_is_opened_run_or_connected_to(
 
 
 @command("fresh", "FILE [NAME] [WORD...]", data=("WORD",))
-async def fresh(shell: ShellView, args: Args) -> None:
+async def fresh(shell: CommandShell, args: Args) -> None:
     """A command that nobody has thought about."""
 
 
@@ -406,7 +406,7 @@ def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypa
             await here.enter("create macro content(f) as (select content from read_text(f));\n")
             for name, value in VALUES.items():
                 await here.enter(f"select {literal(value)} as {name} \\gset\n")
-                assert here.shell.view.variables[name].text == value
+                assert here.shell.command_shell.variables[name].text == value
             for text in OPENING:
                 told = await here.enter(f"{text};\n" if text[0] != "\\" and text[-1] != "\n" else f"{text}\n")
                 assert "came from the service" in told, (text, told)
@@ -523,9 +523,9 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
             shell = here.shell
             here.front_end.catalog = Catalog(known)
             shell.session.state.context = replace(shell.session.context, database="d", schema="s")
-            commands = partial(commands_named, shell.view.commands)
+            commands = partial(commands_named, shell.command_shell.commands)
             completer = ShellCompleter(
-                shell.session, here.front_end.catalog, commands, partial(arguments, shell.view), list
+                shell.session, here.front_end.catalog, commands, partial(arguments, shell.command_shell), list
             )
             for item in BUILTIN:
                 places = [*positions(item), ("VALUE", ["set", "store"])] if item.name == "context" else positions(item)

@@ -27,11 +27,11 @@ from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.streams import Streams
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.effects import Effect, Submit
 from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
@@ -44,7 +44,6 @@ from sqlshell.shell.scripts.front_end import ScriptFrontEnd
 from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.session import Session, SessionState
 from sqlshell.shell.shell import Shell
-from sqlshell.shell.shell_view import ShellView
 
 ELSEWHERE = {"q", "c", "gexec", "prompt", "!", "e", "browse", "watch", "tutorial", *CONDITION_COMMANDS}
 """Commands that have a test of their own: they leave, move, ask, wait, go on without end or run what they find."""
@@ -146,7 +145,7 @@ def results(many: int = 2_500) -> list[str]:
 
 def words_for(shell: Shell, item: Command) -> list[str]:
     """What may be typed behind a command: what completion offers, and what a hand may slip to."""
-    offered = [suggestion.text for suggestion in arguments(shell.view, item.name, "")][:12]
+    offered = [suggestion.text for suggestion in arguments(shell.command_shell, item.name, "")][:12]
     return [*WORDS, *offered, *(f"{word} 1" for word in offered)]
 
 
@@ -217,17 +216,17 @@ def test_what_goes_on_leaves_or_asks(tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 @command("broken", "[WORD...]")
-async def broken(shell: ShellView, args: Args) -> Effect | None:
+async def broken(shell: CommandShell, args: Args) -> None:
     """Has a bug."""
     if args == ["result"]:
 
         async def take(result: Result) -> Summary:
             raise KeyError("no such\nthing")
 
-        return Submit(consumer=take)
+        await shell.submit(args.name, take)
+        return
     iterator: Iterator[int] = iter(())
     next(iterator)
-    return None
 
 
 def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
@@ -243,7 +242,7 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
             told = await here.enter("select 1 as a \\broken result\n\\echo :ERROR\nselect 2 as b, 3 as c;\n")
             assert r"KeyError: 'no such\nthing'" in told, told
             assert told.count("\n") == 1
-            assert here.shell.view.variables["ERROR"].text == "false"
+            assert here.shell.command_shell.variables["ERROR"].text == "false"
             # A script stops there, as at any failure.
             here.shell.failures.exit = Exit.DONE
             assert await here.shell.run_script([Own("\\broken\nselect 4;\n\\q\n")], "script.sql", stop=None)

@@ -12,9 +12,9 @@ from sqlshell.config.settings import BY_NAME, DISPLAY, VARIABLES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.runtime.paths import expanded
+from sqlshell.shell.command_shell import CommandInfo, CommandShell
 from sqlshell.shell.commands.command import OPTIONS, quoted_word
 from sqlshell.shell.records.saved_queries import SavedQueries
-from sqlshell.shell.shell_view import CommandInfo, ShellView
 from sqlshell.sql.completion.catalog import Names, is_near, shown_name
 from sqlshell.sql.completion.suggestions import Suggestion
 from sqlshell.sql.identifiers import literal, quoted, unquoted
@@ -22,13 +22,13 @@ from sqlshell.sql.identifiers import literal, quoted, unquoted
 SHOWN: Final = 200
 """Maximum number of suggestions in one list."""
 
-Known = Callable[[ShellView, Sequence[str]], Iterable[tuple[str, str]]]
+Known = Callable[[CommandShell, Sequence[str]], Iterable[tuple[str, str]]]
 """Returns the possible words with their details, given the preceding arguments."""
 
 _NAME: Final = re.compile(r'((?:(?:"(?:[^"]++|"")*+"|[^".]++)*+\.)*+)(.*)\Z', re.S)
 
 
-def arguments(shell: ShellView, name: str, typed: str, before: Sequence[str] = ()) -> list[Suggestion]:
+def arguments(shell: CommandShell, name: str, typed: str, before: Sequence[str] = ()) -> list[Suggestion]:
     """Suggestions for the argument after `before`, best first. `typed` may begin with a quote."""
     command = shell.commands.get(name)
     word = "" if command is None else _word(command, before)
@@ -81,7 +81,7 @@ def _matched(known: Iterable[tuple[str, str]], typed: str, kind: str) -> list[Su
     return [Suggestion(word, kind, details[word]) for _, word in Names(details).matching(typed)]
 
 
-def _relations(shell: ShellView, typed: str, kind: str) -> list[Suggestion]:
+def _relations(shell: CommandShell, typed: str, kind: str) -> list[Suggestion]:
     """Relations of a kind, written as a pattern: unqualified in the current schema, otherwise qualified."""
     catalog, context = shell.front_end.catalog, shell.session.context
     match = _NAME.match(typed)
@@ -109,22 +109,22 @@ def _relations(shell: ShellView, typed: str, kind: str) -> list[Suggestion]:
 def _of(kind: str) -> Known:
     """The names of one kind in the catalog."""
 
-    def known(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+    def known(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
         details = shell.front_end.catalog.signatures() if kind == "function" else {}
         return [(quoted(name) if kind != "query" else name, details.get(name, "")) for name in _names(shell, kind)]
 
     return known
 
 
-def _names(shell: ShellView, kind: str) -> Sequence[str]:
+def _names(shell: CommandShell, kind: str) -> Sequence[str]:
     return shell.front_end.catalog.names_of(kind).all
 
 
-def _statements(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _statements(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     return [(entry.id, f"{entry.state} {entry.sql[:40]}") for entry in shell.journal.recent(50)]
 
 
-def _targets(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _targets(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     """The databases of the engine's server, and the profiles."""
     databases = _names(shell, "database") if shell.session.state.server else ()
     return [
@@ -133,14 +133,14 @@ def _targets(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str
     ]
 
 
-def _options(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _options(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     from sqlshell.shell.commands.display import shown
 
     options = shell.session.options
     return [(name, shown(setting, getattr(options, name))) for name, setting in DISPLAY.items()]
 
 
-def _values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _values(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     """The values that an option accepts."""
     name = before[0].replace("-", "_") if before else ""
     match name:
@@ -156,30 +156,30 @@ def _values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]
     return [(word, "") for word in words]
 
 
-def _formats(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _formats(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     return [(item.name, item.summary) for item in FORMATS]
 
 
-def _themes(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _themes(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     try:
         return [(theme, "") for theme in shell.environment.themes()]
     except ShellError:
         return []
 
 
-def _variables(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _variables(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     return [*_set(shell, before), *((name, "") for name in VARIABLES if name not in shell.variables)]
 
 
-def _set(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _set(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     return [(name, value.text) for name, value in sorted(shell.variables.items())]
 
 
-def _variable_values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _variable_values(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     return [(word, "") for word in VARIABLES.get(before[0], ("", ()))[1] if len(before) == 1]
 
 
-def _parts(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _parts(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     return shell.session.context.parts()
 
 
@@ -193,7 +193,7 @@ CONTEXT_KINDS: Final = {
 }
 
 
-def _part_values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _part_values(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     if tuple(before[:1]) != ("set",):
         return []
     if before[1] == "timezone":
@@ -204,7 +204,7 @@ def _part_values(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str,
     return [(name, "") for name in _names(shell, kind)] if kind else []
 
 
-def _queries(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _queries(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     if shell.environment.queries is None:
         return []
     try:
@@ -213,7 +213,7 @@ def _queries(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str
         return []
 
 
-def _syntax(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _syntax(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     """The rest of the names of statements that begin with the typed words."""
     from sqlshell.sql.syntax import SYNTAX
 
@@ -221,7 +221,7 @@ def _syntax(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]
     return [(name[len(lead) :], "") for name in SYNTAX if name.startswith(lead.upper())]
 
 
-def _charts(shell: ShellView, before: Sequence[str]) -> Iterable[tuple[str, str]]:
+def _charts(shell: CommandShell, before: Sequence[str]) -> Iterable[tuple[str, str]]:
     from sqlshell.shell.charts.charts import KINDS
 
     return [(kind, "") for kind in KINDS]

@@ -1,4 +1,4 @@
-"""A backslash command: a coroutine `(shell, args) -> effect`, whose docstring is its help, and usage its parser.
+"""A backslash command: a coroutine `(shell, args)`, whose docstring is its help, and usage its parser.
 
 A usage consists of placeholders: `FILE` is required, `[FILE]` is optional, `[on|off]` is one of the listed words,
 `WORD...` and `CONDITION...` are any number of words, `PATTERN` is a name with its quotes or a pattern for names,
@@ -21,8 +21,7 @@ from msgspec import Struct
 from sqlshell.config.peers import command_remedy
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, own_text
-from sqlshell.shell.effects import Effect
-from sqlshell.shell.shell_view import CommandInfo, ShellView
+from sqlshell.shell.command_shell import CommandInfo, CommandShell
 from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
@@ -69,7 +68,7 @@ class Args(list[str]):
 
 Known = TypeVar("Known", bound=CommandInfo)
 
-Body = Callable[[ShellView, Args], Awaitable[Effect | None]]
+Body = Callable[[CommandShell, Args], Awaitable[None]]
 
 Changes = Literal["", "text", "shell"]
 """The changes of a command to this shell: the "text" that the script sends, other state of the "shell", or neither.
@@ -103,16 +102,15 @@ class Command(Struct, frozen=True):
         """Whether the command sends the query buffer if `text` is the rest of its line."""
         return self.sends and not (text.strip() and self.verbatim)
 
-    async def run(
-        self, shell: ShellView, text: Own, typed: str = "", words: Sequence[Own] | None = None
-    ) -> Effect | None:
+    async def run(self, shell: CommandShell, text: Own, typed: str = "", words: Sequence[Own] | None = None) -> None:
         """Run the command with the rest of its line, or with `words`, which the user gave as separate arguments.
 
         Raises UsageError for arguments that do not match the usage.
         """
         if words is not None:
-            return await self.body(shell, _args(self.name, [own_text(word) for word in words], []))
-        return await self.body(shell, self.parsed(shell.variables, text, typed))
+            await self.body(shell, _args(self.name, [own_text(word) for word in words], []))
+        else:
+            await self.body(shell, self.parsed(shell.variables, text, typed))
 
     def parsed(self, values: Mapping[str, Text], text: Own, typed: str = "") -> Args:
         """The arguments. Raises UsageError if they do not match the usage."""

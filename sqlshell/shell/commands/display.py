@@ -10,19 +10,19 @@ from sqlshell.config.settings import DISPLAY, NO_PAGER, SEPARATOR, Setting
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import FORMATS, format_named
 from sqlshell.runtime.streams import in_locale
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Chain, Effect, SetOptions, ShowMessage
 from sqlshell.shell.options import checked, display_option
-from sqlshell.shell.shell_view import ShellView
 
 
-def _set(text: str, **values: object) -> Chain:
+def _set(shell: CommandShell, text: str, **values: object) -> None:
     """Set options, and report their new values."""
-    return Chain([SetOptions(values), ShowMessage(text)])
+    shell.set_options(values)
+    shell.say(text)
 
 
 @command("x", "[on|off|auto]", changes="shell")
-async def expanded(shell: ShellView, args: Args) -> Chain:
+async def expanded(shell: CommandShell, args: Args) -> None:
     """Show each row as a record, one line per column. With auto, only tables wider than the terminal are shown this
     way.
 
@@ -30,75 +30,80 @@ async def expanded(shell: ShellView, args: Args) -> Chain:
     """
     chosen = args[0] if args else _toggled(shell)
     message = {"auto": "used automatically", "on": "on", "off": "off"}[chosen]
-    return _set(f"Expanded display is {message}.", expanded=chosen)
+    _set(shell, f"Expanded display is {message}.", expanded=chosen)
 
 
 @command("format", "[NAME]", aliases=(".mode",), changes="shell")
-async def choose_format(shell: ShellView, args: Args) -> Effect:
+async def choose_format(shell: CommandShell, args: Args) -> None:
     """List the output formats, or set the one for the following results."""
     if args:
         name = format_named(args[0]).name
-        return _set(f"Format is {name}.", format=name)
+        _set(shell, f"Format is {name}.", format=name)
+        return
     width = max(len(item.name) for item in FORMATS)
     chosen = shell.session.options.format
-    return ShowMessage(
+    shell.say(
         "\n".join(f"{'*' if item.name == chosen else ' '} {item.name.ljust(width)}  {item.summary}" for item in FORMATS)
     )
 
 
 @command("a", changes="shell")
-async def alignment(shell: ShellView, args: Args) -> Chain:
+async def alignment(shell: CommandShell, args: Args) -> None:
     """Switch between the table format (aligned) and the unaligned format."""
     name = "table" if shell.session.options.format == "unaligned" else "unaligned"
-    return _set(f"Format is {name}.", format=name)
+    _set(shell, f"Format is {name}.", format=name)
 
 
 @command("f", "[TEXT]", changes="shell")
-async def field_separator(shell: ShellView, args: Args) -> Effect:
+async def field_separator(shell: CommandShell, args: Args) -> None:
     """Show or set the field separator of the unaligned format: \\f ',' or \\f '\\t'"""
     given = SEPARATOR.read(args[0], "\\f") if args else shell.session.options.fieldsep
     message = f"Field separator is {SEPARATOR.shown(given)}."
-    return _set(message, fieldsep=given) if args else ShowMessage(message)
+    if args:
+        shell.set_options({"fieldsep": given})
+    shell.say(message)
 
 
 @command("timing", "[on|off]", aliases=(".timer",), changes="shell")
-async def timing(shell: ShellView, args: Args) -> Chain:
+async def timing(shell: CommandShell, args: Args) -> None:
     """Show the time of each statement; without an argument, toggle it. It is off in scripts by default.
 
     At the prompt it is on by default, and the first \\timing without an argument keeps it on, unless a setting has
     turned it on or off."""
     options = shell.session.options
     chosen = args[0] == "on" if args else not (options.timing and "timing" in options.chosen)
-    return _set(f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
+    _set(shell, f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
 
 
 @command("theme", "[NAME]", changes="shell")
-async def theme(shell: ShellView, args: Args) -> Effect:
+async def theme(shell: CommandShell, args: Args) -> None:
     """List the themes in their colors, or select one. The completion menu previews each theme."""
     names = shell.environment.themes()
     if args:
         if args[0] not in names:
             raise UsageError(f"unknown theme {args[0]!r}", f"themes: {', '.join(names)}")
-        return _set(f"Theme is {args[0]}.", theme=args[0])
+        _set(shell, f"Theme is {args[0]}.", theme=args[0])
+        return
     chosen = shell.session.options.theme
     lines = shell.front_end.theme_previews() if shell.session.interactive else names
-    return ShowMessage("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
+    shell.say("\n".join(f"{'*' if line.split()[0] == chosen else ' '} {line}" for line in lines), own=True)
 
 
 @command("t", "[on|off]", aliases=(".headers", ".header"), changes="shell")
-async def rows_only(shell: ShellView, args: Args) -> Chain:
+async def rows_only(shell: CommandShell, args: Args) -> None:
     """Show rows only; without an argument, toggle it. Column names and record numbers are omitted.
 
     The argument of duckdb's .headers is the opposite."""
     if not args.name.startswith("."):
         header = not (args[0] == "on" if args else shell.session.options.header)
-        return _set(f"Tuples only is {'off' if header else 'on'}.", header=header)
+        _set(shell, f"Tuples only is {'off' if header else 'on'}.", header=header)
+        return
     header = args[0] == "on" if args else not shell.session.options.header
-    return _set(f"Column names are {'on' if header else 'off'}.", header=header)
+    _set(shell, f"Column names are {'on' if header else 'off'}.", header=header)
 
 
 @command("pset", "[NAME] [VALUE]", aliases=(".show", "!options"), changes="shell")
-async def pset(shell: ShellView, args: Args) -> Effect:
+async def pset(shell: CommandShell, args: Args) -> None:
     """List the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold.
 
     Without VALUE, an option that is on or off is toggled, and any other is shown. Options of psql that do not apply
@@ -109,9 +114,11 @@ async def pset(shell: ShellView, args: Args) -> Effect:
         texts = {name: shown(setting, getattr(options, name)) for name, setting in DISPLAY.items()}
         names, values = (max(map(len, words)) for words in (texts, texts.values()))
         lines = (f"  {name.ljust(names)}  {text.ljust(values)}  {_allowed(name)}" for name, text in texts.items())
-        return ShowMessage("\n".join(map(str.rstrip, lines)))
+        shell.say("\n".join(map(str.rstrip, lines)))
+        return
     if (without_effect := NO_EFFECT.get(args[0].lower())) is not None:
-        return ShowMessage(f"psql's {args[0].lower()} has no effect: {without_effect}.")
+        shell.say(f"psql's {args[0].lower()} has no effect: {without_effect}.")
+        return
     setting, inverted = display_option(args[0])
     name = setting.name
     value = before = getattr(options, name)
@@ -125,16 +132,18 @@ async def pset(shell: ShellView, args: Args) -> Effect:
         value = not value
     text = shown(setting, not value if inverted else value) if value is not None else "the default of the format"
     message = f"Option {'tuples_only' if inverted else name} is {text}."
-    return _set(message, **{name: value}) if len(args) > 1 or value != before else ShowMessage(message)
+    if len(args) > 1 or value != before:
+        shell.set_options({name: value})
+    shell.say(message)
 
 
-def _toggled(shell: ShellView) -> str:
+def _toggled(shell: CommandShell) -> str:
     """The value of `expanded` after a command without a value: on, or the default."""
     default = "auto" if shell.session.interactive else "off"
     return default if shell.session.options.expanded == "on" else "on"
 
 
-def options_in(shell: ShellView, words: Sequence[str]) -> Mapping[str, object]:
+def options_in(shell: CommandShell, words: Sequence[str]) -> Mapping[str, object]:
     """Parse options such as `format=csv`. Raises UsageError."""
     options: dict[str, object] = {}
     for word in words:
@@ -146,7 +155,7 @@ def options_in(shell: ShellView, words: Sequence[str]) -> Mapping[str, object]:
     return options
 
 
-def _read(shell: ShellView, setting: Setting, text: str, *, inverted: bool) -> Any:
+def _read(shell: CommandShell, setting: Setting, text: str, *, inverted: bool) -> Any:
     value = checked(setting.name, setting.kind.read(text, f"\\pset {setting.name}"))
     if setting.name == "theme" and value not in shell.environment.themes():
         raise UsageError(f"unknown theme {value!r}", f"themes: {', '.join(shell.environment.themes())}")

@@ -3,29 +3,31 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
+from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Attach, Detach, Effect, ShowMessage
 from sqlshell.shell.running.attachments import download_path
-from sqlshell.shell.shell_view import ShellView
 from sqlshell.version import __version__
 
 
 @command("attach", "[FILE]", changes="text")
-async def attach(shell: ShellView, args: Args) -> Effect:
+async def attach(shell: CommandShell, args: Args) -> None:
     """Attach a file to the next statement that names it: 'file' = 'NAME'. Without an argument, list the files.
 
     \\attach - detaches all files. A statement can also name the path itself: 'file' = '@path/NAME'."""
     if args and args[0] == "-":
-        return Detach()
-    if args:
-        return Attach(args.own(0))
-    waiting = shell.attachments.waiting
-    return ShowMessage("\n".join(f"  {file.path} ({file.size:,} bytes)" for file in waiting) or "no file is attached")
+        shell.say(f"{format_count(shell.attachments.clear(), 'file')} detached")
+    elif args:
+        added = shell.attachments.add(args.own(0))
+        shell.say(f"{added.path} ({added.size:,} bytes) is attached to the next statement that names {added.name!r}")
+    else:
+        waiting = shell.attachments.waiting
+        shell.say("\n".join(f"  {file.path} ({file.size:,} bytes)" for file in waiting) or "no file is attached")
 
 
 @command("download", "TYPE NAME [FILE] [--force]")
-async def download(shell: ShellView, args: Args) -> ShowMessage:
+async def download(shell: CommandShell, args: Args) -> None:
     """Download a resource of the service. TYPE is function_source or descriptor_source; FILE may be a directory.
 
     The file appears under its name when it is complete. An interrupted download is resumed.
@@ -41,13 +43,13 @@ async def download(shell: ShellView, args: Args) -> ShowMessage:
     )
     checked = "verified" if done.checked else "not verified: the service sent no checksum"
     resumed = f", resumed after {done.resumed:,}" if done.resumed else ""
-    return ShowMessage(f"{done.path}: {done.size:,} bytes{resumed}, sha256 {done.sha256} ({checked})")
+    shell.say(f"{done.path}: {done.size:,} bytes{resumed}, sha256 {done.sha256} ({checked})")
 
 
 @command("version")
-async def version(shell: ShellView, args: Args) -> ShowMessage:
+async def version(shell: CommandShell, args: Args) -> None:
     """Show the versions of the shell and of the service."""
-    return ShowMessage(f"sqlshell {__version__}\n{shell.session.target}: service {await shell.service.version()}")
+    shell.say(f"sqlshell {__version__}\n{shell.session.target}: service {await shell.service.version()}")
 
 
 COMMANDS = (attach, download, version)

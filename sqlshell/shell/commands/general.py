@@ -14,22 +14,10 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.output.text.cells import printable
 from sqlshell.result import Rows
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command, find
-from sqlshell.shell.effects import (
-    Chain,
-    ClearHistory,
-    Connect,
-    Effect,
-    OfferExamples,
-    Print,
-    Quit,
-    RefreshCatalog,
-    SetContext,
-    ShowMessage,
-)
 from sqlshell.shell.metadata.objects import learn_connection
 from sqlshell.shell.metadata.service_queries import query_service
-from sqlshell.shell.shell_view import ShellView
 
 LEAST_WIDTH = 16
 """Texts are not made narrower than this, in characters."""
@@ -54,7 +42,7 @@ VARIABLES = (
 
 
 @command("?", "[COMMAND]", aliases=("help", ".help", "!help"), data=("COMMAND",))
-async def show_help(shell: ShellView, args: Args) -> Effect:
+async def show_help(shell: CommandShell, args: Args) -> None:
     """List the backslash commands, or explain one. \\? variables explains the variables of the shell.
 
     At the prompt, Ctrl-X and a digit put an example of the command that was explained last into the line."""
@@ -65,21 +53,21 @@ async def show_help(shell: ShellView, args: Args) -> Effect:
     width = max(LEAST_WIDTH, min(screen, 99))
     if args == ["variables"]:
         lines = [line for text in VARIABLES for line in wrapped(text.strip(), width, "  " * text.startswith(" "))]
-        return Print("\n".join(lines) + "\n", own=True, paged=True)
-    if args:
+        text = "\n".join(lines) + "\n"
+    elif args:
         item = find(shell.commands, args[0].lstrip("\\"))
         text = explanation(item, width, keys=interactive)
-        return Chain([OfferExamples(EXAMPLES.get(item.name, ())), Print(text, own=True, paged=True)])
-    commands = list(dict.fromkeys(shell.commands.values()))
-    if interactive:
-        return Print(overview(commands, max(width, screen), columns=3), own=True, paged=True)
-    return Print(overview(commands, width), own=True, paged=True)
+        shell.session.examples = EXAMPLES.get(item.name, ())
+    else:
+        commands = list(dict.fromkeys(shell.commands.values()))
+        text = overview(commands, max(width, screen), columns=3) if interactive else overview(commands, width)
+    await shell.page(text)
 
 
 @command("q", aliases=("quit", "exit", ".quit", ".exit", "!quit", "!exit"), changes="text")
-async def quit_shell(shell: ShellView, args: Args) -> Quit:
+async def quit_shell(shell: CommandShell, args: Args) -> None:
     """Exit the shell. In a script, end only that script; the script that includes it continues."""
-    return Quit()
+    shell.quit(args.name)
 
 
 _CONNECTION = {"user": "server user", "server": "server", "tls": "TLS", "processid": "server process"}
@@ -89,7 +77,7 @@ PARTS = tuple(name for name, _ in SessionContext().parts())
 
 
 @command("context", "[set|reset] [PART] [VALUE]", aliases=("conninfo",), changes="shell", data=("VALUE",))
-async def show_context(shell: ShellView, args: Args) -> Effect:
+async def show_context(shell: CommandShell, args: Args) -> None:
     """Show the service and the context, or change the context. PART is a part of it, such as database or role.
 
     Each part is shown with its source. \\context set schema sales sets a part, \\context reset schema restores its
@@ -113,11 +101,12 @@ async def show_context(shell: ShellView, args: Args) -> Effect:
         began = dict(session.connection.context.parts())
         context = replace(context, **{name: began[name] for name in names})
         chosen = dict.fromkeys(names, "initial value")
-    message = ShowMessage(_described(session.target, context, sources | chosen, engine))
-    return Chain([SetContext(context, chosen), message]) if chosen else message
+    if chosen:
+        shell.set_context(context, chosen)
+    shell.say(_described(session.target, context, sources | chosen, engine))
 
 
-async def _engine(shell: ShellView) -> list[tuple[str, str, str]]:
+async def _engine(shell: CommandShell) -> list[tuple[str, str, str]]:
     """The engine of a service that has announced that it lists engines, and what it can and cannot do."""
     if shell.session.connection.offline is not None:
         return []
@@ -155,7 +144,7 @@ def _part(text: str) -> str:
 
 
 @command("c", "[TARGET] [USER] [HOST] [PORT]", aliases=("connect", "!connect"), changes="shell")
-async def connect(shell: ShellView, args: Args) -> Effect | None:
+async def connect(shell: CommandShell, args: Args) -> None:
     """Connect to another target. Without an argument, show the current connection.
 
     TARGET is a profile, a URL or a file, as on the command line. A profile has its own read_only and confirm; for a URL
@@ -164,35 +153,42 @@ async def connect(shell: ShellView, args: Args) -> Effect | None:
     connection fails, the prompt keeps the current connection, and a script ends.
     """
     if not args:
-        return await show_context.body(shell, Args())
+        await show_context.body(shell, Args())
+        return
     if not args[0]:
         raise UsageError("\\c: TARGET is empty", "\\c alone shows the current connection")
-    return Connect(args.own(0), [args.own(number) for number in range(1, len(args))])
+    await shell.connect(args.own(0), [args.own(number) for number in range(1, len(args))])
 
 
 @command("refresh")
-async def refresh(shell: ShellView, args: Args) -> Chain:
+async def refresh(shell: CommandShell, args: Args) -> None:
     """Reload the names for completion. This happens in the background."""
-    return Chain([RefreshCatalog(), ShowMessage("reloading the names for completion")])
+    shell.front_end.refresh_catalog()
+    shell.say("reloading the names for completion")
 
 
 @command("errverbose")
-async def error_details(shell: ShellView, args: Args) -> Print:
+async def error_details(shell: CommandShell, args: Args) -> None:
     """Show the last error again in full.
 
     As with -v, this includes the line of the statement, the service's own message, the meaning of the sqlState, and the
     ID of the statement.
     """
-    return Print((shell.diagnostics.last_error() or "there is no previous error") + "\n")
+    shell.print((shell.diagnostics.last_error() or "there is no previous error") + "\n")
 
 
 @command("history", "[LETTERS]", aliases=("s",))
-async def history(shell: ShellView, args: Args) -> Effect:
+async def history(shell: CommandShell, args: Args) -> None:
     """Show the history with times, filtered by LETTERS. \\history clear deletes the history of this target.
 
     An entry matches if it contains the letters in order."""
     if args == ["clear"]:
-        return Chain([ClearHistory(), ShowMessage("history of this target cleared")])
+        try:
+            shell.front_end.clear_history()
+        except OSError as error:
+            raise UsageError(f"cannot clear the history: {error.strerror or error}") from None
+        shell.say("history of this target cleared")
+        return
     typed = args[0] if args else ""
     lines = []
     for moment, text in shell.front_end.history():
@@ -200,7 +196,7 @@ async def history(shell: ShellView, args: Args) -> Effect:
         if typed.lower() in text.lower() or all(char in rest for char in typed.lower()):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(moment))
             lines.append(f"{when}  " + text.replace("\n", "\n" + " " * 18))
-    return ShowMessage("\n".join(lines) or "the history is empty", verbatim=True)
+    shell.say("\n".join(lines) or "the history is empty", verbatim=True)
 
 
 COMMANDS = (show_help, quit_shell, show_context, connect, refresh, history, error_details)

@@ -7,11 +7,9 @@ from collections.abc import Sequence
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.streams import in_locale
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Chain, Effect, Execute, RefreshCatalog, RunSteps, ShowMessage
 from sqlshell.shell.metadata.service_queries import engine_of, query_service
-from sqlshell.shell.shell_view import ShellView
-from sqlshell.sql.script.items import Statement
 from sqlshell.sql.syntax import DOCUMENTED, OF_SERVICE, supported_statements, syntax
 
 TOP = (
@@ -51,23 +49,25 @@ TOUR = (
 """The steps of the tutorial: what each is about, and what it runs. The sample data is made before them."""
 
 
-def is_local(shell: ShellView) -> bool:
+def is_local(shell: CommandShell) -> bool:
     """Whether the service is the local one, embedded or under `serve`; known once it has responded."""
     return shell.session.embedded or bool(shell.service.transport.extensions)
 
 
 @command("h", "[STATEMENT...]", data=("STATEMENT",))
-async def syntax_help(shell: ShellView, args: Args) -> ShowMessage:
+async def syntax_help(shell: CommandShell, args: Args) -> None:
     """List the statements, or show the syntax of one: \\h create stream"""
     if (engine := await engine_of(shell)) in DOCUMENTED:
-        return _of_server(engine, " ".join(args).rstrip("; "))
+        shell.say(_of_server(engine, " ".join(args).rstrip("; ")))
+        return
     local = is_local(shell)
     here = supported_statements(local=local)
     if not args:
         names = here
         width = max(map(len, names)) + 2
         lines = ["".join(name.ljust(width) for name in names[at : at + 3]).rstrip() for at in range(0, len(names), 3)]
-        return ShowMessage("\n".join(lines))
+        shell.say("\n".join(lines))
+        return
     wanted = " ".join(args).rstrip("; ")
     found = syntax(wanted, local=local)
     if not found:
@@ -77,15 +77,15 @@ async def syntax_help(shell: ShellView, args: Args) -> ShowMessage:
     for name, text in found[:8]:
         note = "" if name in here else "  (not supported by this service)"
         lines.append(f"{name}{note}\n  " + text.replace("\n", "\n  "))
-    return ShowMessage(in_locale("\n\n".join(lines)))
+    shell.say(in_locale("\n\n".join(lines)))
 
 
-def _of_server(engine: str, wanted: str) -> ShowMessage:
+def _of_server(engine: str, wanted: str) -> str:
     """The syntax of the service's own statements; that of the engine's is documented elsewhere."""
     product, address = DOCUMENTED[engine]
     documented = f"{product} documents its statements: {address}"
     if not wanted:
-        return ShowMessage(f"The service itself carries out: {', '.join(OF_SERVICE)}.\n{documented}")
+        return f"The service itself carries out: {', '.join(OF_SERVICE)}.\n{documented}"
     found = [
         f"{name}\n  " + text.replace("\n", "\n  ")
         for name, text in syntax(wanted, local=True)
@@ -93,20 +93,20 @@ def _of_server(engine: str, wanted: str) -> ShowMessage:
     ]
     if wanted.upper() not in OF_SERVICE:
         found.append(documented)
-    return ShowMessage(in_locale("\n\n".join(found)))
+    return in_locale("\n\n".join(found))
 
 
 @command("demo", "[on|off]")
-async def demo(shell: ShellView, args: Args) -> Effect:
+async def demo(shell: CommandShell, args: Args) -> None:
     """Create sample data: a small shop with 100,000 orders. \\demo off removes it after you confirm.
 
     It consists of four tables in the schema shop of the current database: customers, products, orders and
     order_items. Only the local service can create them. A schema shop of your own is never changed.
     """
-    return await _sample_data(shell, remove=args == ["off"])
+    await _sample_data(shell, remove=args == ["off"])
 
 
-async def _sample_data(shell: ShellView, *, remove: bool = False) -> Effect:
+async def _sample_data(shell: CommandShell, *, remove: bool = False) -> None:
     from sqlshell.shell.commands import sample_data
 
     schema = sample_data.SCHEMA
@@ -126,9 +126,11 @@ async def _sample_data(shell: ShellView, *, remove: bool = False) -> Effect:
         raise UsageError("\\demo requires the local service", "start one with: sqlshell")
     marked = [name for _, name, comment in existing if name and comment == sample_data.MARK]
     if remove:
-        return await _remove(shell, marked, [name for _, name, _ in existing if name and name not in marked])
+        await _remove(shell, marked, [name for _, name, _ in existing if name and name not in marked])
+        return
     if marked:
-        return ShowMessage(f"the sample data is already in the schema {schema}; \\demo off removes it")
+        shell.say(f"the sample data is already in the schema {schema}; \\demo off removes it")
+        return
     if (shell.session.context.database or "").lower() == schema:
         raise UsageError(
             f"the database is also called {schema}, so names such as {schema}.orders would be ambiguous",
@@ -139,47 +141,41 @@ async def _sample_data(shell: ShellView, *, remove: bool = False) -> Effect:
             f"the schema {schema} already exists, but \\demo did not create it",
             "rename the schema, or use another database",
         )
-    return Chain(
-        [
-            Execute([Statement(text, 0, 0, True) for text in sample_data.creating_statements()], silent=True),
-            RefreshCatalog(),
-            ShowMessage(
-                f"sample data in the schema {schema}: 2,000 customers, 160 products, 100,000 orders, 250,013 items"
-                f"\ntry: select * from {schema}.products limit 10;"
-                "\n\\tutorial is a tour, \\demo off removes the data"
-            ),
-        ]
+    await shell.execute_silently(sample_data.creating_statements())
+    shell.front_end.refresh_catalog()
+    shell.say(
+        f"sample data in the schema {schema}: 2,000 customers, 160 products, 100,000 orders, 250,013 items"
+        f"\ntry: select * from {schema}.products limit 10;"
+        "\n\\tutorial is a tour, \\demo off removes the data"
     )
 
 
-async def _remove(shell: ShellView, marked: Sequence[str], others: Sequence[str]) -> Effect:
+async def _remove(shell: CommandShell, marked: Sequence[str], others: Sequence[str]) -> None:
     """Remove the tables with sample data, and their schema if nothing else is in it."""
     from sqlshell.shell.commands import sample_data
 
     schema = sample_data.SCHEMA
     if not marked:
-        return ShowMessage("there is no sample data")
+        shell.say("there is no sample data")
+        return
     if not shell.session.connection.policy.yes:
         ask = shell.front_end.ask
         if ask is None:
             raise UsageError("\\demo off requires confirmation", "use --yes to confirm")
         answer = await ask(f"Drop {len(marked)} tables of sample data in the schema {schema}? [y/N] ")
         if answer.strip().lower() not in {"y", "yes"}:
-            return ShowMessage("not confirmed; nothing was dropped")
+            shell.say("not confirmed; nothing was dropped")
+            return
     texts = [f"DROP TABLE {schema}.{name}" for name in reversed(sample_data.TABLES) if name in marked]
     texts += [] if others else [f"DROP SCHEMA {schema}"]
     kept = f"; the schema {schema} is kept, because it contains {', '.join(others)}" if others else ""
-    return Chain(
-        [
-            Execute([Statement(text, 0, 0, True) for text in texts], silent=True),
-            RefreshCatalog(),
-            ShowMessage(f"the sample data was dropped{kept}"),
-        ]
-    )
+    await shell.execute_silently(texts)
+    shell.front_end.refresh_catalog()
+    shell.say(f"the sample data was dropped{kept}")
 
 
 @command("tutorial")
-async def tutorial(shell: ShellView, args: Args) -> Chain:
+async def tutorial(shell: CommandShell, args: Args) -> None:
     """Take a five-minute tour that uses the sample data of \\demo, which it creates first.
 
     At the prompt, each step waits for a key: Enter runs it, s skips it, q or Ctrl-C ends the tour."""
@@ -188,13 +184,14 @@ async def tutorial(shell: ShellView, args: Args) -> Chain:
         for number, (text, script) in enumerate(TOUR, 1)
     ]
     end = "\nEnd of the tour. \\demo off removes the data, \\? lists the commands, \\h the statements."
-    return Chain([await _sample_data(shell), RunSteps([*steps, (end, EMPTY)])])
+    await _sample_data(shell)
+    await shell.run_steps([*steps, (end, EMPTY)])
 
 
 @command("doctor")
-async def doctor(shell: ShellView, args: Args) -> ShowMessage:
+async def doctor(shell: CommandShell, args: Args) -> None:
     """Check the installation and the connection. It checks versions, settings, latency, certificate and clock."""
-    return ShowMessage(await shell.session.connection.examine())
+    shell.say(await shell.session.connection.examine())
 
 
 COMMANDS = (syntax_help, demo, tutorial, doctor)

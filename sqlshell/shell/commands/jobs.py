@@ -7,12 +7,11 @@ import time
 from sqlshell.errors import StatementError, UsageError, Where
 from sqlshell.humanize import one_line
 from sqlshell.interface import sqlstate
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Fetch, ShowMessage, ShowResult
 from sqlshell.shell.records.journal import JournalEntry
 from sqlshell.shell.results.rows import blank, table_of
 from sqlshell.shell.running.background import find_entry
-from sqlshell.shell.shell_view import ShellView
 
 SHOWN = 10
 NAMED_SECONDS = 1.0
@@ -30,7 +29,7 @@ COLUMNS = (
 
 
 @command("jobs", "[COUNT]", data=("COUNT",))
-async def jobs(shell: ShellView, args: Args) -> ShowResult:
+async def jobs(shell: CommandShell, args: Args) -> None:
     """List running and recent statements, including those of other shells. The default COUNT is 10.
 
     The column job shows the number that ;& printed for a statement of this shell; \\fetch, \\wait and \\cancel accept
@@ -52,22 +51,22 @@ async def jobs(shell: ShellView, args: Args) -> ShowResult:
         columns -= set() if numbers.keys() & {entry.id for entry in entries} else {"job"}
     places = [at for at, (name, _) in enumerate(COLUMNS) if name in columns]
     shown = blank(rows) if shell.result_output.for_people else rows
-    return ShowResult(table_of([COLUMNS[at] for at in places], [[row[at] for at in places] for row in shown]))
+    await shell.show(table_of([COLUMNS[at] for at in places], [[row[at] for at in places] for row in shown]))
 
 
 @command("fetch", "[ID]", aliases=("!result",), data=("ID",))
-async def fetch(shell: ShellView, args: Args) -> Fetch:
+async def fetch(shell: CommandShell, args: Args) -> None:
     """Show the result of an earlier statement. It may be from another shell; the service must still have the result.
 
     ID may be a prefix of an ID that \\jobs lists, or the number that ;& printed. The default is the last statement of
     this connection, in the background or not; if there is none, the last statement in the journal for this service.
     """
     latest = next((entry.id for entry in shell.journal.recent(1, here=True)), "") if not args else ""
-    return Fetch((await _known(shell, args, latest)).id)
+    await shell.fetch((await _known(shell, args, latest)).id)
 
 
 @command("wait", "[ID]", data=("ID",))
-async def wait(shell: ShellView, args: Args) -> ShowMessage | None:
+async def wait(shell: CommandShell, args: Args) -> None:
     """Wait until a statement has finished. Without ID, wait for all background statements of this shell.
 
     ID is an ID that \\jobs lists, a prefix of it, or the number that ;& printed.
@@ -77,16 +76,16 @@ async def wait(shell: ShellView, args: Args) -> ShowMessage | None:
         failed = next((job.error for job in shell.background.jobs if job.error is not None), None)
         if failed is not None and not shell.session.interactive:
             raise StatementError("a background statement failed", where=failed.where)
-        return None
+        return
     entry = await _known(shell, args)
     state, message = await shell.background.wait(entry.id, shell.session.context)
     if sqlstate.failed(state):
         raise StatementError(message or "the statement failed", where=Where(state, entry.id))
-    return ShowMessage(f"{entry.id} has finished; \\fetch {entry.id} shows its result")
+    shell.say(f"{entry.id} has finished; \\fetch {entry.id} shows its result")
 
 
 @command("cancel", "[ID]", aliases=("!abort",), data=("ID",))
-async def cancel(shell: ShellView, args: Args) -> ShowMessage:
+async def cancel(shell: CommandShell, args: Args) -> None:
     """Ask the service to cancel a statement, and print its state.
 
     ID is an ID that \\jobs lists, a prefix of it, or the number that ;& printed. The default is the last statement of
@@ -99,11 +98,12 @@ async def cancel(shell: ShellView, args: Args) -> ShowMessage:
         error.message = f"the service did not cancel {entry.id}: {error.message}"
         raise
     if state == sqlstate.CANCELED:
-        return ShowMessage(f"{entry.id} was canceled")
-    if sqlstate.running(state):
-        return ShowMessage(f"cancellation requested; {entry.id} is still running")
-    words = sqlstate.meaning(state)
-    return ShowMessage(f"{entry.id} had already finished: {state}{f' ({words})' if words else ''} {message}".rstrip())
+        shell.say(f"{entry.id} was canceled")
+    elif sqlstate.running(state):
+        shell.say(f"cancellation requested; {entry.id} is still running")
+    else:
+        words = sqlstate.meaning(state)
+        shell.say(f"{entry.id} had already finished: {state}{f' ({words})' if words else ''} {message}".rstrip())
 
 
 def _count(args: Args) -> int:
@@ -114,7 +114,7 @@ def _count(args: Args) -> int:
     return int(args[0])
 
 
-async def _known(shell: ShellView, args: Args, otherwise: str = "") -> JournalEntry:
+async def _known(shell: CommandShell, args: Args, otherwise: str = "") -> JournalEntry:
     """The statement that the argument refers to: by job number, by a prefix of its id, or by a complete unknown id.
 
     Without an argument it is the last statement, or `otherwise` if this connection has had none."""

@@ -11,9 +11,9 @@ from collections.abc import Sequence
 from sqlshell.errors import StatementError
 from sqlshell.humanize import one_line
 from sqlshell.result import Column, Rows
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.commands.relations import list_relations
-from sqlshell.shell.effects import Effect, Print, ShowMessage, ShowResult
 from sqlshell.shell.metadata import objects as metadata
 from sqlshell.shell.metadata.objects import NAMED, Objects
 from sqlshell.shell.metadata.service_queries import engine_of, query_service
@@ -27,7 +27,6 @@ from sqlshell.shell.results.rows import (
     title_of,
     value,
 )
-from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.identifiers import Pattern, literal, quoted
 
 STORES = (
@@ -44,10 +43,6 @@ QUERY_CELLS = 100
 """Number of characters of a query that a list shows."""
 SHORT = 3
 """Number of columns that a list shows without +."""
-
-
-def _table(titles: Sequence[str], rows: Rows) -> ShowResult:
-    return ShowResult(text_table(titles, rows))
 
 
 def _chosen(columns: Sequence[Column], rows: Rows, given: str) -> Rows:
@@ -71,56 +66,61 @@ def _lister(
     lists and `more` are its help; `hint` is for an empty list. `engine` is the word of LIST ENGINE for what an engine
     that is a server has, or any engine if there are no statements."""
 
-    async def body(shell: ShellView, args: Args) -> Effect:
+    async def body(shell: CommandShell, args: Args) -> None:
         if engine and (not statements or await engine_of(shell)):
-            return await _listed_by_engine(shell, args, engine, what)
-        return await _listed(shell, args, statements, short, what, hint)
+            await _listed_by_engine(shell, args, engine, what)
+            return
+        await _listed(shell, args, statements, short, what, hint)
+        return
 
     return Command(name, "[PATTERN]", f"List {what}.{more}", body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
-async def _listed_by_engine(shell: ShellView, args: Args, word: str, what: str) -> Effect:
+async def _listed_by_engine(shell: CommandShell, args: Args, word: str, what: str) -> None:
     """The objects that an engine lists."""
     objects = await metadata.listed(shell, word, args[0] if args else "", details=args.plus)
-    return await _objects(shell, args, objects, what)
+    await _objects(shell, args, objects, what)
 
 
-async def _objects(shell: ShellView, args: Args, objects: Objects, what: str) -> Effect:
+async def _objects(shell: CommandShell, args: Args, objects: Objects, what: str) -> None:
     # A connection to a server is to one database.
     columns, rows = objects.shown(database=args.plus and not await engine_of(shell))
     if shell.result_output.for_people:
         if not rows:
             hint = "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists them in all schemas"
-            return ShowMessage(no_match_message(args, hint, what))
+            shell.say(no_match_message(args, hint, what))
+            return
         rows = blank(rows)
-    return ShowResult(table_of([(title_of(column.name), column.type) for column in columns], rows))
+    await shell.show(table_of([(title_of(column.name), column.type) for column in columns], rows))
 
 
 async def _listed(
-    shell: ShellView, args: Args, statements: Sequence[str], short: int, what: str, hint: str = ""
-) -> Effect:
+    shell: CommandShell, args: Args, statements: Sequence[str], short: int, what: str, hint: str = ""
+) -> None:
     columns, rows = await query_service(shell, *statements)
     shown = len(columns) if args.plus else min(short, len(columns))
     kept = [row[:shown] for row in _chosen(columns, rows, args[0] if args else "*")]
     if not kept and shell.result_output.for_people:
-        return ShowMessage(no_match_message(args, hint, what))
-    return ShowResult(table_of([(title_of(column.name), column.type) for column in columns[:shown]], kept))
+        shell.say(no_match_message(args, hint, what))
+        return
+    await shell.show(table_of([(title_of(column.name), column.type) for column in columns[:shown]], kept))
 
 
 @command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
-async def entities(shell: ShellView, args: Args) -> Effect:
+async def entities(shell: CommandShell, args: Args) -> None:
     """List the entities of the current store, with sizes and times. Without a current store, list all entities."""
     store = shell.session.context.store
     here = f" WHERE store_name = {literal(store)}" if store else ""
     query = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
-    return await _listed(shell, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), SHORT, "entities")
+    await _listed(shell, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), SHORT, "entities")
 
 
 @command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
-async def databases(shell: ShellView, args: Args) -> Effect:
+async def databases(shell: CommandShell, args: Args) -> None:
     """List databases and organizations; the current ones are marked. + shows all columns."""
     if await engine_of(shell):
-        return await _databases_of_engine(shell, args)
+        await _databases_of_engine(shell, args)
+        return
     pattern = Pattern(args[0] if args else "*")
     listed: Rows = []
     for kind, what in (("database", "DATABASES"), ("organization", "ORGANIZATIONS")):
@@ -142,36 +142,39 @@ async def databases(shell: ShellView, args: Args) -> Effect:
             ]
             listed.append([value(row, name), kind, here, ", ".join(rest)])
     titles = ("name", "kind", "current", "details")
-    return _table(titles, listed) if args.plus else _table(titles[:3], [row[:3] for row in listed])
+    shown = len(titles) if args.plus else 3
+    await shell.show(text_table(titles[:shown], [row[:shown] for row in listed]))
 
 
-async def _databases_of_engine(shell: ShellView, args: Args) -> Effect:
+async def _databases_of_engine(shell: CommandShell, args: Args) -> None:
     objects = await metadata.listed(shell, "DATABASES", args[0] if args else "", details=args.plus)
     here = objects.at("current")
     if here is not None:
         objects.rows = [[*row[:here], "*" if row[here] == "true" else "", *row[here + 1 :]] for row in objects.rows]
         objects.columns[here] = Column("current", "VARCHAR")
-    return await _objects(shell, args, objects, "databases")
+    await _objects(shell, args, objects, "databases")
 
 
 @command("df", "[PATTERN]", aliases=("df+",), data=("PATTERN",))
-async def functions(shell: ShellView, args: Args) -> Effect:
+async def functions(shell: CommandShell, args: Args) -> None:
     """List functions with arguments and results. Without PATTERN, omit built-in functions.
 
     + adds descriptions, and the definitions of macros."""
     if not await metadata.lists_objects(shell):
-        return await _listed(shell, args, ("LIST FUNCTIONS",), SHORT, "functions")
+        await _listed(shell, args, ("LIST FUNCTIONS",), SHORT, "functions")
+        return
     functions = await metadata.listed(shell, "FUNCTIONS", args[0] if args else "", details=args.plus)
     own = functions.at("own")
     if own is not None and not args:
         functions.rows = [row for row in functions.rows if value(row, own) == "true"]
         if not functions.rows and shell.result_output.for_people:
-            return ShowMessage("no user-defined functions; \\df * lists all functions")
-    return await _objects(shell, args, functions, "functions")
+            shell.say("no user-defined functions; \\df * lists all functions")
+            return
+    await _objects(shell, args, functions, "functions")
 
 
 @command("sf", "PATTERN...", aliases=("sf+",), data=("PATTERN",))
-async def show_function(shell: ShellView, args: Args) -> Print:
+async def show_function(shell: CommandShell, args: Args) -> None:
     """Show the SQL that creates a function or macro. DuckDB does not report the default values of parameters.
 
     On PostgreSQL, types of arguments in parentheses select one of several functions: \\sf f(int, text)"""
@@ -186,11 +189,11 @@ async def show_function(shell: ShellView, args: Args) -> Print:
             raise
         names = {value(row, 1) for row in (await metadata.listed(shell, "FUNCTIONS")).rows}
         raise not_found("function", pattern, {name: [quoted(name)] for name in names}) from None
-    return Print("".join(f"{sql.rstrip()};\n" for sql in statements), with_results=True)
+    shell.print("".join(f"{sql.rstrip()};\n" for sql in statements), with_results=True)
 
 
 @command("dq", "[PATTERN]", aliases=("dq+", "!queries"), data=("PATTERN",))
-async def queries(shell: ShellView, args: Args) -> Effect:
+async def queries(shell: CommandShell, args: Args) -> None:
     """List running queries with text, owner and start time. + lists all queries with all columns."""
     columns, rows = await query_service(shell, "LIST QUERIES")
     state = column_index(columns, "state", "currentstate", "actualstate", "status")
@@ -202,7 +205,8 @@ async def queries(shell: ShellView, args: Args) -> Effect:
         # Show only the beginning of each query; DESCRIBE QUERY shows all of it.
         if text is not None and shell.result_output.for_people:
             rows = [[*row[:text], one_line(value(row, text), QUERY_CELLS), *row[text + 1 :]] for row in rows]
-        return ShowResult(table_of([(column.name, column.type) for column in columns], rows))
+        await shell.show(table_of([(column.name, column.type) for column in columns], rows))
+        return
     running = [row for row in rows if value(row, state).lower() not in ENDED]
     wanted = {
         "id": column_index(columns, "id", "queryid"),
@@ -212,33 +216,38 @@ async def queries(shell: ShellView, args: Args) -> Effect:
         "since": column_index(columns, "created", "createdat", "createdon", "started"),
     }
     if not running and shell.result_output.for_people:
-        return ShowMessage("no running queries; \\dq+ also lists finished ones")
+        shell.say("no running queries; \\dq+ also lists finished ones")
+        return
     known = {title: place for title, place in wanted.items() if place is not None}
-    return _table(tuple(known), [[one_line(value(row, place), 1000) for place in known.values()] for row in running])
+    cells: Rows = [[one_line(value(row, place), 1000) for place in known.values()] for row in running]
+    await shell.show(text_table(tuple(known), cells))
 
 
 @command("ds", "[PATTERN]", aliases=("ds+",), data=("PATTERN",))
-async def stores(shell: ShellView, args: Args) -> Effect:
+async def stores(shell: CommandShell, args: Args) -> None:
     """List stores, or sequences on PostgreSQL. LIST STORES lists the stores there. + shows all columns."""
     if await engine_of(shell):
-        return await list_relations(shell, args, ("sequence",))
-    return await _listed(shell, args, STORES, SHORT, "stores", "\\d lists sequences")
+        await list_relations(shell, args, ("sequence",))
+        return
+    await _listed(shell, args, STORES, SHORT, "stores", "\\d lists sequences")
 
 
 @command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
-async def pools(shell: ShellView, args: Args) -> Effect:
+async def pools(shell: CommandShell, args: Args) -> None:
     """List compute pools, or privileges on PostgreSQL. LIST COMPUTE_POOLS lists the pools there."""
     if await engine_of(shell):
-        return await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
-    return await _listed(shell, args, ("LIST COMPUTE_POOLS",), SHORT, "compute pools")
+        await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
+        return
+    await _listed(shell, args, ("LIST COMPUTE_POOLS",), SHORT, "compute pools")
 
 
 @command("dr", "[PATTERN]", aliases=("dr+", "dg", "dg+", "du", "du+"), data=("PATTERN",))
-async def roles(shell: ShellView, args: Args) -> Effect:
+async def roles(shell: CommandShell, args: Args) -> None:
     """List roles. On PostgreSQL, \\du and \\dg list the server's roles, \\dr those of the service."""
     if not args.name.startswith("dr") and await engine_of(shell):
-        return await _listed_by_engine(shell, args, "ROLES", "roles")
-    return await _listed(shell, args, ("LIST ROLES",), SHORT, "roles")
+        await _listed_by_engine(shell, args, "ROLES", "roles")
+        return
+    await _listed(shell, args, ("LIST ROLES",), SHORT, "roles")
 
 
 COMMANDS = (

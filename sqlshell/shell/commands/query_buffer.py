@@ -6,24 +6,12 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result, Rows
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import OPTIONS, Args, command
 from sqlshell.shell.commands.display import options_in
-from sqlshell.shell.effects import (
-    ClearBuffer,
-    Effect,
-    Execute,
-    Print,
-    ReceiveVariables,
-    Repeat,
-    ShowMessage,
-    ShowResult,
-    Submit,
-    UseResult,
-)
 from sqlshell.shell.results.rows import collect, columns_table
 from sqlshell.shell.scripts.reading import write_text
 from sqlshell.shell.scripts.variables import check_name, check_received
-from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.script.items import Statement
 
 MOST_STATEMENTS = 100_000
@@ -33,43 +21,44 @@ LONGEST_VALUE = 1 << 20
 
 
 @command("g", f"{OPTIONS} [FILE...]", sends=True)
-async def go(shell: ShellView, args: Args) -> Effect:
+async def go(shell: CommandShell, args: Args) -> None:
     """Run a statement, as ; does. With FILE, write the result to the file; with |command, send it to the command.
 
     Options of \\pset in parentheses apply to this result only: \\g (format=csv null=-) FILE
 
     \\g browse opens the result in the explorer, as \\browse does."""
     if args == ["browse"] and shell.front_end.browse is not None:
-        return UseResult(shell.front_end.browse)
-    return _submitted(shell, args)
+        await shell.use_result(args.name, shell.front_end.browse)
+    else:
+        await _submit(shell, args)
 
 
 @command("gx", f"{OPTIONS} [FILE...]", aliases=("G",), sends=True)
-async def go_expanded(shell: ShellView, args: Args) -> Submit:
+async def go_expanded(shell: CommandShell, args: Args) -> None:
     """Run a statement and show its rows as records. Otherwise like \\g."""
-    return _submitted(shell, args, expanded=True)
+    await _submit(shell, args, expanded=True)
 
 
-def _submitted(shell: ShellView, args: Args, *, expanded: bool = False) -> Submit:
-    """Check options and output before the statement runs. Raises UsageError and OutputError."""
+async def _submit(shell: CommandShell, args: Args, *, expanded: bool = False) -> None:
+    """Check options and output, then run the statement."""
     output = args.own(0) if args else EMPTY
     options = options_in(shell, args.options)
     with shell.session.options_for(options):
         shell.result_output.check(output)
-    return Submit(expanded, output, options=options)
+        await shell.submit(args.name, expanded=expanded, output=output)
 
 
 @command("bg", sends=True)
-async def go_background(shell: ShellView, args: Args) -> Submit:
+async def go_background(shell: CommandShell, args: Args) -> None:
     """Run a statement in the background, as ;& does.
 
     The shell prints a notice when it finishes, \\jobs lists it, \\fetch shows its result. It runs in its own
     session."""
-    return Submit(background=True)
+    await shell.submit(args.name, background=True)
 
 
 @command("gset", "[PREFIX]", sends=True)
-async def go_set(shell: ShellView, args: Args) -> Submit:
+async def go_set(shell: CommandShell, args: Args) -> None:
     """Run a statement and store its only row in variables. Each variable is named PREFIX plus the column name.
 
     A NULL unsets the variable. The values are data: they cannot name a file, command or setting; see \\own.
@@ -78,7 +67,7 @@ async def go_set(shell: ShellView, args: Args) -> Submit:
     if prefix:
         # Before the statement runs.
         check_name(prefix)
-    received: list[Effect] = []
+    received: dict[str, str | None] = {}
 
     async def take(result: Result) -> Summary:
         from sqlshell.output.text.binary import binary_columns, with_hex
@@ -94,14 +83,17 @@ async def go_set(shell: ShellView, args: Args) -> Submit:
                     f"\\gset: the value of {name} has {len(value):,} characters; the limit is {LONGEST_VALUE:,}"
                 )
         check_received(values)
-        received.append(ReceiveVariables(values))
+        received.clear()
+        received.update(values)
         return summary
 
-    return Submit(consumer=take, then=lambda: received[-1] if received else None, needs_rows=True)
+    await shell.submit(args.name, take, needs_rows=True)
+    if received:
+        shell.receive(received)
 
 
 @command("gexec", sends=True)
-async def go_execute(shell: ShellView, args: Args) -> Submit:
+async def go_execute(shell: CommandShell, args: Args) -> None:
     """Run each value of a statement's result as a statement. They run row by row; NULLs are skipped.
 
     Values run only as SQL, never as backslash commands, and cannot name a local file."""
@@ -117,16 +109,17 @@ async def go_execute(shell: ShellView, args: Args) -> Submit:
         )
         return summary
 
-    return Submit(consumer=take, then=lambda: Execute(statements, verbatim=True))
+    await shell.submit(args.name, take)
+    await shell.execute(args.name, statements, verbatim=True)
 
 
 @command("gdesc", sends=True)
-async def go_describe(shell: ShellView, args: Args) -> Submit:
+async def go_describe(shell: CommandShell, args: Args) -> None:
     """Show the columns and types of a statement's result. The rows are not shown.
 
     The local service does not run a SELECT for this. Other statements must run, so those that may write are refused.
     """
-    described: list[Effect] = []
+    described: list[Result] = []
 
     async def take(result: Result) -> Summary:
         await result.batches.aclose()
@@ -134,15 +127,15 @@ async def go_describe(shell: ShellView, args: Args) -> Submit:
             [column.name, column.exact_type, None if column.nullable is None else str(column.nullable).lower()]
             for column in result.columns
         ]
-        described.append(
-            ShowResult(columns_table(("name", "type", "nullable"), rows, for_people=shell.result_output.for_people))
-        )
+        people = shell.result_output.for_people
+        described.append(columns_table(("name", "type", "nullable"), rows, for_people=people))
         return Summary(0, True)
 
-    def then() -> Effect:
-        return described[-1] if described else ShowMessage("the statement returns no result")
-
-    return Submit(consumer=take, then=then, describes=True)
+    await shell.submit(args.name, take, describes=True)
+    if described:
+        await shell.show(described[-1])
+    else:
+        shell.say("the statement returns no result")
 
 
 @command(
@@ -151,7 +144,7 @@ async def go_describe(shell: ShellView, args: Args) -> Submit:
     sends=True,
     data=("SECONDS", "i=SECONDS", "c=TIMES", "m=ROWS"),
 )
-async def watch(shell: ShellView, args: Args) -> Repeat:
+async def watch(shell: CommandShell, args: Args) -> None:
     """Run a statement every SECONDS (default 2) until Ctrl-C. c=TIMES and m=ROWS stop it earlier.
 
     c=TIMES stops after TIMES runs, m=ROWS when the result has fewer than ROWS rows. On a terminal each result replaces
@@ -182,23 +175,27 @@ async def watch(shell: ShellView, args: Args) -> Repeat:
             "\\watch: a number is out of range",
             "SECONDS must not be negative, and TIMES and ROWS must be at least 1; example: \\watch i=5 c=10 m=1",
         )
-    return Repeat(seconds, limits.get("times", 0), limits.get("min_rows", 0))
+    await shell.repeat(args.name, seconds, limits.get("times", 0), limits.get("min_rows", 0))
 
 
 @command("p", aliases=("print",))
-async def show_buffer(shell: ShellView, args: Args) -> Effect:
+async def show_buffer(shell: CommandShell, args: Args) -> None:
     """Show the query buffer: the unfinished statement, or the last one."""
-    return Print(f"{shell.buffer.text}\n") if shell.buffer.text else ShowMessage("the query buffer is empty")
+    if shell.buffer.text:
+        shell.print(f"{shell.buffer.text}\n")
+    else:
+        shell.say("the query buffer is empty")
 
 
 @command("r", aliases=("reset",), changes="text")
-async def clear_buffer(shell: ShellView, args: Args) -> ClearBuffer:
+async def clear_buffer(shell: CommandShell, args: Args) -> None:
     """Clear the query buffer: discard the unfinished statement."""
-    return ClearBuffer()
+    shell.buffer.scanner.take()
+    shell.diagnostics.report("query buffer cleared", always=shell.session.interactive)
 
 
 @command("w", "FILE", aliases=("write",))
-async def write_buffer(shell: ShellView, args: Args) -> None:
+async def write_buffer(shell: CommandShell, args: Args) -> None:
     """Write the query buffer to a file: the unfinished statement, or the last one."""
     if not shell.buffer.script_text:
         raise UsageError("there is no statement to write")

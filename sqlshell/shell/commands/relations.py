@@ -7,9 +7,9 @@ from collections.abc import Sequence
 
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface import sqlstate
-from sqlshell.result import Rows
+from sqlshell.result import Result, Rows
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, Command, command
-from sqlshell.shell.effects import Chain, Effect, Print, ShowMessage, ShowResult
 from sqlshell.shell.metadata import objects as metadata
 from sqlshell.shell.metadata.objects import NAMED, Description
 from sqlshell.shell.metadata.service_queries import engine_of
@@ -23,7 +23,6 @@ from sqlshell.shell.results.rows import (
     title_of,
     value,
 )
-from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.identifiers import Pattern, quoted
 
 ALWAYS_SHOWN = 2
@@ -42,11 +41,7 @@ MISSING_STATES = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.N
 _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .{1,200}? ON .{1,200}?(?= USING\b|\s?\()", re.I | re.S)
 
 
-def _table(titles: Sequence[str], rows: Rows) -> ShowResult:
-    return ShowResult(text_table(titles, rows))
-
-
-async def _elsewhere(shell: ShellView) -> str:
+async def _elsewhere(shell: CommandShell) -> str:
     """How to list relations of other schemas."""
     objects = await metadata.listed(shell, "RELATIONS", "*.*")
     places = {(value(row, objects.at("database")), value(row, objects.at("schema"))) for row in objects.rows}
@@ -57,17 +52,16 @@ async def _elsewhere(shell: ShellView) -> str:
 
 
 def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases: tuple[str, ...] = ()) -> Command:
-    async def body(shell: ShellView, args: Args) -> Effect:
-        if args.name == ".tables":
-            return await list_relations(shell, args, ())
+    async def body(shell: CommandShell, args: Args) -> None:
         # Only \dt has names with combined letters, in addition to its aliases.
         combined = args.name.rstrip("+")[1:] if name == "dt" and args.name.startswith("d") else ""
-        return await list_relations(shell, args, tuple(kind for one in combined for kind in LETTERS[one]) or kinds)
+        wanted = tuple(kind for one in combined for kind in LETTERS[one]) or kinds
+        await list_relations(shell, args, () if args.name == ".tables" else wanted)
 
     return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
-async def list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) -> Effect:
+async def list_relations(shell: CommandShell, args: Args, kinds: Sequence[str]) -> None:
     """The relations of these kinds that match the pattern; without kinds, or if there is no table, all."""
     objects = await metadata.listed(shell, "RELATIONS", args[0] if args else "", details=args.plus)
     kind = objects.at("type")
@@ -79,25 +73,28 @@ async def list_relations(shell: ShellView, args: Args, kinds: Sequence[str]) -> 
     columns, rows = objects.shown(database=args.plus and not await engine_of(shell))
     if shell.result_output.for_people:
         if not rows:
-            return ShowMessage(no_match_message(args, await _elsewhere(shell)))
+            shell.say(no_match_message(args, await _elsewhere(shell)))
+            return
         rows = blank(rows)
-    return ShowResult(table_of([(title_of(column.name), column.type) for column in columns], rows))
+    await shell.show(table_of([(title_of(column.name), column.type) for column in columns], rows))
 
 
 @command("d", "[PATTERN]", aliases=("d+", "!describe"), data=("PATTERN",))
-async def describe(shell: ShellView, args: Args) -> Effect | None:
+async def describe(shell: CommandShell, args: Args) -> None:
     """Describe relations; without PATTERN, list them. Shows columns, keys, constraints and indexes.
 
     + adds comments, the key of each column, the definition of a view, and the approximate number of rows and bytes."""
     if not args:
-        return await list_relations(shell, args, ())
+        await list_relations(shell, args, ())
+        return
     names = await _named(shell, args[0])
     _check_number(args[0], len(names))
     try:
         descriptions = [await metadata.described(shell, name, kind, details=args.plus) for name, kind in names]
     except StatementError as error:
         raise await _unknown(shell, args[0], error) from None
-    return Chain([effect for item in descriptions for effect in _description(shell, item, plus=args.plus)])
+    for each in descriptions:
+        await _show_description(shell, each, plus=args.plus)
 
 
 def _check_number(pattern: str, number: int) -> None:
@@ -107,7 +104,7 @@ def _check_number(pattern: str, number: int) -> None:
         )
 
 
-async def _named(shell: ShellView, pattern: str) -> list[tuple[str, str]]:
+async def _named(shell: CommandShell, pattern: str) -> list[tuple[str, str]]:
     """The names of the relations that match a pattern, as SQL, with their kinds. A name is one whether it exists or
     not: only the engine knows what it stands for, and a service may not list all its names."""
     exact = Pattern(pattern).exact
@@ -125,7 +122,7 @@ async def _named(shell: ShellView, pattern: str) -> list[tuple[str, str]]:
     return names or ([(pattern, "")] if exact else [])
 
 
-async def _unknown(shell: ShellView, pattern: str, error: StatementError) -> StatementError:
+async def _unknown(shell: CommandShell, pattern: str, error: StatementError) -> StatementError:
     """The error for a relation that could not be described: with similar names if it does not exist."""
     missing = error.where.sql_state in MISSING_STATES
     if not missing and await metadata.lists_objects(shell):
@@ -144,21 +141,19 @@ async def _unknown(shell: ShellView, pattern: str, error: StatementError) -> Sta
     return not_found("relation", pattern, known)
 
 
-def _description(shell: ShellView, description: Description, *, plus: bool) -> list[Effect]:
+async def _show_description(shell: CommandShell, description: Description, *, plus: bool) -> None:
+    titles, rows, notes = description.titles, description.rows, description.notes
     if not shell.result_output.for_people:
-        more = (
-            [_table(("what", "name", "definition"), [list(note) for note in description.notes])]
-            if plus and description.notes
-            else []
-        )
-        return [_table(description.titles, description.rows), *more]
-    title = f"{description.kind.capitalize()} {description.name}\n" if description.kind else ""
-    above, below = (
-        [Print(text, with_results=True, folds=True)] if text else [] for text in (title, _noted(description.notes))
-    )
-    if description.titles[:2] != ["name", "type"]:
-        return [*above, _table(description.titles, blank(description.rows)), *below]
-    return [*above, _columns_for_people(description.titles, description.rows), *below]
+        await shell.show(text_table(titles, rows))
+        if plus and notes:
+            await shell.show(text_table(("what", "name", "definition"), [list(note) for note in notes]))
+        return
+    if description.kind:
+        shell.print(f"{description.kind.capitalize()} {description.name}\n", with_results=True, folds=True)
+    about_columns = titles[:2] == ["name", "type"]
+    await shell.show(_columns_for_people(titles, rows) if about_columns else text_table(titles, blank(rows)))
+    if notes:
+        shell.print(_noted(notes), with_results=True, folds=True)
 
 
 def _noted(notes: Sequence[tuple[str, str, str]]) -> str:
@@ -177,7 +172,7 @@ def _noted(notes: Sequence[tuple[str, str, str]]) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def _columns_for_people(titles: Sequence[str], rows: Rows) -> ShowResult:
+def _columns_for_people(titles: Sequence[str], rows: Rows) -> Result:
     """A description of columns, without empty columns."""
     if "nullable" in titles:
         # As in psql, only the exception is marked.
@@ -186,11 +181,11 @@ def _columns_for_people(titles: Sequence[str], rows: Rows) -> ShowResult:
     # Empty columns are omitted, except those that are always shown.
     kept = [at for at in range(len(titles)) if at < ALWAYS_SHOWN or any(row[at] for row in rows)]
     shown: Rows = [[row[at] for at in kept] for row in rows]
-    return ShowResult(columns_table([titles[at] for at in kept], shown, for_people=True))
+    return columns_table([titles[at] for at in kept], shown, for_people=True)
 
 
 @command("schema", "[PATTERN]", aliases=(".schema", "sv", "sv+"), data=("PATTERN",))
-async def show_ddl(shell: ShellView, args: Args) -> Print:
+async def show_ddl(shell: CommandShell, args: Args) -> None:
     """Show the SQL that creates relations. Without PATTERN, show all of the current schema."""
     pattern = args[0] if args else "*"
     try:
@@ -201,7 +196,7 @@ async def show_ddl(shell: ShellView, args: Args) -> Print:
         raise StatementError(
             f"{pattern} is created by the statement of its table", "use \\schema with the table's name"
         )
-    return Print("".join(f"{text};\n" for text in statements), with_results=True)
+    shell.print("".join(f"{text};\n" for text in statements), with_results=True)
 
 
 TABLES = """List tables of the current schema. A pattern can name others: \\dt *.ord*

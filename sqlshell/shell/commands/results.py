@@ -14,10 +14,9 @@ from sqlshell.output.writer import Summary
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Result
 from sqlshell.runtime.streams import forces_colors
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Chain, Effect, LocalSql, Print, ShowMessage, ShowResult, UseResult
 from sqlshell.shell.results.rows import collect
-from sqlshell.shell.shell_view import ShellView
 
 if TYPE_CHECKING:
     from sqlshell.shell.charts.charts import Chart
@@ -27,10 +26,10 @@ MOST_ROWS = 200_000
 
 
 @command("clip", "[FORMAT]", sends=True)
-async def clip(shell: ShellView, args: Args) -> UseResult:
+async def clip(shell: CommandShell, args: Args) -> None:
     """Copy a result to the clipboard, as TSV or FORMAT. It uses the terminal (OSC 52), so it works over ssh."""
     form = format_named(args[0] if args else "tsv")
-    messages: list[Effect] = []
+    copied: list[str] = []
 
     async def take(result: Result) -> Summary:
         from sqlshell.shell.interactive.clipboard import copy_text
@@ -44,10 +43,12 @@ async def clip(shell: ShellView, args: Args) -> UseResult:
                 f"too many rows to copy: more than {MOST_ROWS:,}", "write them to a file with \\g FILE instead"
             )
         copy_text(data)
-        messages.append(ShowMessage(f"{format_count(summary.rows, 'row')} copied ({len(data):,} bytes)"))
+        copied.append(f"{format_count(summary.rows, 'row')} copied ({len(data):,} bytes)")
         return summary
 
-    return UseResult(take, lambda: messages[-1] if messages else None)
+    await shell.use_result(args.name, take)
+    for message in copied[-1:]:
+        shell.say(message)
 
 
 @command(
@@ -57,11 +58,11 @@ async def clip(shell: ShellView, args: Args) -> UseResult:
     sends=True,
     data=("ROW", "COLUMN", "VALUE"),
 )
-async def show_crosstab(shell: ShellView, args: Args) -> UseResult:
+async def show_crosstab(shell: CommandShell, args: Args) -> None:
     """Pivot a result: ROW becomes the rows, COLUMN the columns, VALUE the cells.
 
     Columns are given by name, or by number from 1. The default is the first three columns."""
-    turned: list[Effect] = []
+    turned: list[Result] = []
 
     async def take(result: Result) -> Summary:
         from sqlshell.output.text.binary import binary_columns, with_hex
@@ -70,23 +71,24 @@ async def show_crosstab(shell: ShellView, args: Args) -> UseResult:
         summary, rows = await collect(result, MOST_ROWS)
         if not summary.complete:
             raise UsageError(f"too many rows to pivot: more than {MOST_ROWS:,}", "aggregate them with GROUP BY first")
-        turned.append(ShowResult(crosstab(result.columns, with_hex(rows, binary_columns(result.columns)), args)))
+        turned.append(crosstab(result.columns, with_hex(rows, binary_columns(result.columns)), args))
         return summary
 
-    return UseResult(take, lambda: turned[-1] if turned else None)
+    await shell.use_result(args.name, take)
+    for table in turned[-1:]:
+        await shell.show(table)
 
 
 @command("chart", "[KIND] [COLUMN...]", sends=True, data=("KIND", "COLUMN"))
-async def show_chart(shell: ShellView, args: Args) -> UseResult:
+async def show_chart(shell: CommandShell, args: Args) -> None:
     """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...]
 
     Columns are given by name, or by number from 1. Omitted arguments are chosen to fit the data."""
     words = list(args)
-    effects: list[Effect] = []
+    figures: list[Chart] = []
 
     async def take(result: Result) -> Summary:
         from sqlshell.shell.charts.charts import chart
-        from sqlshell.shell.charts.drawing import as_text
 
         figure = await _whole_chart(result, words)
         if figure is not None:
@@ -96,14 +98,19 @@ async def show_chart(shell: ShellView, args: Args) -> UseResult:
             figure = chart(result.columns, rows, words)
             if not summary.complete:
                 figure.notes.append(f"the chart shows only the first {MOST_ROWS:,} rows")
-        wanted = shell.session.interactive or forces_colors(os.environ)
-        colors = wanted and shell.front_end.paint is not None
-        size = shutil.get_terminal_size((80, 24))
-        effects.append(Print(as_text(figure, min(size.columns, 120), size.lines - 4, colors=colors), True, own=True))
-        effects.extend(map(ShowMessage, figure.notes))
+        figures.append(figure)
         return summary
 
-    return UseResult(take, lambda: Chain(effects))
+    await shell.use_result(args.name, take)
+    from sqlshell.shell.charts.drawing import as_text
+
+    wanted = shell.session.interactive or forces_colors(os.environ)
+    colors = wanted and shell.front_end.paint is not None
+    size = shutil.get_terminal_size((80, 24))
+    for figure in figures:
+        shell.print(as_text(figure, min(size.columns, 120), size.lines - 4, colors=colors), with_results=True, own=True)
+        for note in figure.notes:
+            shell.say(note)
 
 
 async def _whole_chart(result: Result, words: Sequence[str]) -> Chart | None:
@@ -128,7 +135,7 @@ async def _whole_chart(result: Result, words: Sequence[str]) -> Chart | None:
 
 
 @command("browse", sends=True)
-async def browse(shell: ShellView, args: Args) -> UseResult:
+async def browse(shell: CommandShell, args: Args) -> None:
     """Browse a result in full screen. Search, sort, filter, copy, view full values; ? lists the keys.
 
     Partitions are fetched when you scroll to them, so large results open immediately."""
@@ -136,17 +143,17 @@ async def browse(shell: ShellView, args: Args) -> UseResult:
         raise UsageError(
             "\\browse requires an interactive terminal with cursor control", "use \\g FILE to write a result to a file"
         )
-    return UseResult(shell.front_end.browse)
+    await shell.use_result(args.name, shell.front_end.browse)
 
 
 @command("local", "[SQL...]", sends=True, verbatim=True)
-async def local(shell: ShellView, args: Args) -> LocalSql:
+async def local(shell: CommandShell, args: Args) -> None:
     """Query the last results with DuckDB's SQL: \\local select city, sum(n) from _ group by all
 
     The query runs on your machine. _ is the last result, _1 the one before it, up to _9; columns keep their types.
     Without SQL, the query buffer is run. The output is a result like any other.
     """
-    return LocalSql(args.own(0) if args else EMPTY)
+    await shell.local(args.own(0) if args else EMPTY)
 
 
 COMMANDS = (clip, show_crosstab, show_chart, browse, local)

@@ -3,61 +3,60 @@
 from __future__ import annotations
 
 from sqlshell.origin import EMPTY, Own, own_text
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Chain, Edit, Redirect, RunFile, SetVariable
 from sqlshell.shell.scripts.reading import change_working_folder
-from sqlshell.shell.shell_view import ShellView
 
 
 @command("i", "FILE", aliases=("include", ".read", "!source", "!load"), changes="text")
-async def include(shell: ShellView, args: Args) -> RunFile:
+async def include(shell: CommandShell, args: Args) -> None:
     """Run the statements and commands in a file."""
-    return RunFile(args.own(0))
+    await shell.include(args.own(0))
 
 
 @command("o", "[FILE...]", aliases=("out", ".output"), changes="shell")
-async def redirect(shell: ShellView, args: Args) -> Redirect:
+async def redirect(shell: CommandShell, args: Args) -> None:
     """Send results to a file or |command. Without FILE, send them to the terminal again.
 
     The file appears under its name at the next \\o or on exit; until then a temporary file next to it is written."""
-    return Redirect(args.own(0) if args else EMPTY)
+    shell.result_output.redirect(args.own(0) if args else EMPTY)
 
 
 @command("e", "[FILE]", aliases=("edit", "!edit"))
-async def edit(shell: ShellView, args: Args) -> Edit:
+async def edit(shell: CommandShell, args: Args) -> None:
     """Edit the query buffer, or FILE, in $EDITOR. If the buffer is empty, edit the last statement.
 
     The saved text is used as if you had typed it: statements that end with ; run, the rest appears at the prompt. If
     you do not change the last statement, it does not run again."""
-    return Edit(args.own(0) if args else EMPTY)
+    shell.edit(args.own(0) if args else EMPTY)
 
 
 @command("once", "FILE...", aliases=(".once",), changes="shell")
-async def once(shell: ShellView, args: Args) -> Redirect:
+async def once(shell: CommandShell, args: Args) -> None:
     """Send only the next result to a file or |command."""
-    return Redirect(args.own(0), once=True)
+    shell.result_output.redirect(args.own(0), once=True)
 
 
 @command("tee", "[FILE...]", aliases=("!spool",), changes="shell")
-async def tee(shell: ShellView, args: Args) -> Redirect:
+async def tee(shell: CommandShell, args: Args) -> None:
     """Show results and also send them to a file or |command. Without FILE, stop sending them."""
-    return Redirect(args.own(0) if args else EMPTY, as_copy=True)
+    shell.result_output.redirect(args.own(0) if args else EMPTY, as_copy=True)
 
 
 @command("ir", "FILE", aliases=("include_relative",), changes="text")
-async def include_relative(shell: ShellView, args: Args) -> RunFile:
+async def include_relative(shell: CommandShell, args: Args) -> None:
     """Like \\i, but FILE is relative to the current script."""
-    return RunFile(args.own(0), relative=True)
+    await shell.include(args.own(0), relative=True)
 
 
 @command("cd", "[DIRECTORY]", aliases=(".cd",), changes="text")
-async def change_folder(shell: ShellView, args: Args) -> None:
+async def change_folder(shell: CommandShell, args: Args) -> None:
     """Change the working directory; without DIRECTORY, to the home directory."""
     change_working_folder(args.own(0) if args else Own("~"))
 
 
 @command("!", "[TEXT...]", aliases=(".shell", ".system", "!system"))
-async def run_in_shell(shell: ShellView, args: Args) -> Chain:
+async def run_in_shell(shell: CommandShell, args: Args) -> None:
     """Run a command in your shell, or start the shell.
 
     At the prompt, Ctrl-C interrupts only the command."""
@@ -70,12 +69,8 @@ async def run_in_shell(shell: ShellView, args: Args) -> Chain:
         code = await process.wait()
     # As in a shell: 128 and the signal that ended it.
     code = code if code >= 0 else 128 - code
-    return Chain(
-        [
-            SetVariable(Own("SHELL_ERROR"), own_text(Own("true" if code else "false"))),
-            SetVariable(Own("SHELL_EXIT_CODE"), own_text(Own(str(code)))),
-        ]
-    )
+    shell.set_variable(Own("SHELL_ERROR"), own_text(Own("true" if code else "false")))
+    shell.set_variable(Own("SHELL_EXIT_CODE"), own_text(Own(str(code))))
 
 
 COMMANDS = (

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Copy, Export, Restrict
-from sqlshell.shell.shell_view import ShellView
 from sqlshell.sql.analysis.copy_statements import read_copy
 
 
 @command("copy", "TABLE FROM|TO FILE ...", verbatim=True)
-async def copy(shell: ShellView, args: Args) -> Copy:
+async def copy(shell: CommandShell, args: Args) -> None:
     """Copy rows between a table and a file: \\copy t FROM 'file', \\copy t TO 'file'
 
     FROM loads csv, tsv, json, jsonl and parquet files, also compressed (.gz, .zst): \\copy t [(columns)] FROM 'file'
@@ -26,31 +25,29 @@ async def copy(shell: ShellView, args: Args) -> Copy:
     without either it is text. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""
     if not args:
         raise UsageError("\\copy requires a table", "usage: \\copy TABLE [(COLUMNS)] FROM|TO 'FILE' [WITH (OPTIONS)]")
-    return Copy(read_copy(f"copy {args.own(0)}", command=True))
+    await shell.copy(read_copy(f"copy {args.own(0)}", command=True))
 
 
 @command("export", "FILE", sends=True)
-async def export(shell: ShellView, args: Args) -> Export:
+async def export(shell: CommandShell, args: Args) -> None:
     """Write the result of a statement to a file, which appears when it is complete.
 
     sqlshell export does the same."""
-    path = args.own(0)
-    shell.result_output.check(path)
-    return Export(path)
+    await shell.export(args.name, args.own(0))
 
 
 @command("restrict", "KEY", changes="text")
-async def restrict(shell: ShellView, args: Args) -> Restrict:
+async def restrict(shell: CommandShell, args: Args) -> None:
     """Disable backslash commands until \\unrestrict KEY.
 
     Dumps written by recent versions of pg_dump begin with this command."""
-    return Restrict(args[0])
+    shell.restrict(args[0])
 
 
 @command("unrestrict", "KEY", changes="text")
-async def unrestrict(shell: ShellView, args: Args) -> Restrict:
+async def unrestrict(shell: CommandShell, args: Args) -> None:
     """Allow backslash commands again after \\restrict KEY."""
-    return Restrict(args[0], ends=True)
+    shell.unrestrict(args[0])
 
 
 COMMANDS = (copy, export, restrict, unrestrict)

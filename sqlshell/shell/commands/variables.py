@@ -8,14 +8,13 @@ from pathlib import Path
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, joined, own_text
 from sqlshell.output.text.cells import printable
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.effects import Branch, Effect, Print, SetVariable, ShowMessage, UnsetVariable
 from sqlshell.shell.scripts.variables import switch
-from sqlshell.shell.shell_view import ShellView
 
 
 @command("set", "[NAME] [VALUE...]", changes="text", data=("VALUE",))
-async def set_variable(shell: ShellView, args: Args) -> Effect:
+async def set_variable(shell: CommandShell, args: Args) -> None:
     """List the variables, or set one: \\set limit 10, then select … limit :limit;
 
     Several values are concatenated; double quotes are kept.
@@ -23,18 +22,19 @@ async def set_variable(shell: ShellView, args: Args) -> Effect:
     :'name' is the value as a string, :"name" the value as an identifier, and :{?name} is TRUE if it is set."""
     if not args:
         lines = [f"{name} = {_quoted(shell.variables[name].text)}" for name in sorted(shell.variables)]
-        return Print("".join(f"{line}\n" for line in lines))
-    return SetVariable(args.own(0), joined(args.texts[1:]))
+        shell.print("".join(f"{line}\n" for line in lines))
+        return
+    shell.set_variable(args.own(0), joined(args.texts[1:]))
 
 
 @command("unset", "NAME", changes="text")
-async def unset_variable(shell: ShellView, args: Args) -> UnsetVariable:
+async def unset_variable(shell: CommandShell, args: Args) -> None:
     """Unset a variable."""
-    return UnsetVariable(args.own(0))
+    shell.variables.unset(args.own(0))
 
 
 @command("own", "NAME REGEX", changes="shell")
-async def mark_own(shell: ShellView, args: Args) -> SetVariable:
+async def mark_own(shell: CommandShell, args: Args) -> None:
     """Trust a value from a service if it matches a pattern. The whole value must match the regular expression.
 
     Only then can it name a file, a command or a setting: \\own file '[a-z0-9_]+[.]csv', then \\o :file"""
@@ -51,19 +51,18 @@ async def mark_own(shell: ShellView, args: Args) -> SetVariable:
         ) from None
     if not matches:
         raise UsageError(f"the value of {name} does not match {expression}", f"\\echo :{name} shows it")
-    return SetVariable(name, own_text(Own(shell.variables[name].text)))
+    shell.set_variable(name, own_text(Own(shell.variables[name].text)))
 
 
 @command("getenv", "NAME VARIABLE", changes="text")
-async def get_environment(shell: ShellView, args: Args) -> SetVariable | None:
+async def get_environment(shell: CommandShell, args: Args) -> None:
     """Set a variable to the value of an environment variable. If VARIABLE is not set, NAME does not change."""
-    if args[1] not in os.environ:
-        return None
-    return SetVariable(args.own(0), own_text(Own(os.environ[args[1]])), args[1])
+    if args[1] in os.environ:
+        shell.set_variable(args.own(0), own_text(Own(os.environ[args[1]])), args[1])
 
 
 @command("prompt", "[TEXT] NAME", changes="text", data=("TEXT",))
-async def prompt_for_value(shell: ShellView, args: Args) -> SetVariable:
+async def prompt_for_value(shell: CommandShell, args: Args) -> None:
     """Ask for the value of a variable. In a script, it is read from the terminal."""
     text, name = args[0] if len(args) == 2 else "", args.own(-1)
     if shell.front_end.ask is None:
@@ -71,49 +70,49 @@ async def prompt_for_value(shell: ShellView, args: Args) -> SetVariable:
     else:
         value = await shell.front_end.ask(text)
     # The typed value is trusted, whatever the question was.
-    return SetVariable(name, own_text(Own(value)), text)
+    shell.set_variable(name, own_text(Own(value)), text)
 
 
 @command("if", "CONDITION...", changes="text", data=("CONDITION",))
-async def if_command(shell: ShellView, args: Args) -> Branch:
+async def if_command(shell: CommandShell, args: Args) -> None:
     """Run the following lines if CONDITION is true (on, 1, yes), up to \\elif, \\else or \\endif: \\if :{?name}"""
-    return Branch("if", lambda: switch(" ".join(args), "\\if"))
+    shell.conditions.enter("if", lambda: switch(" ".join(args), "\\if"))
 
 
 @command("elif", "CONDITION...", changes="text", data=("CONDITION",))
-async def elif_command(shell: ShellView, args: Args) -> Branch:
+async def elif_command(shell: CommandShell, args: Args) -> None:
     """Like \\if, but only if no earlier branch has run."""
-    return Branch("elif", lambda: switch(" ".join(args), "\\elif"))
+    shell.conditions.enter("elif", lambda: switch(" ".join(args), "\\elif"))
 
 
 @command("else", changes="text")
-async def else_command(shell: ShellView, args: Args) -> Branch:
+async def else_command(shell: CommandShell, args: Args) -> None:
     """Run the following lines if no branch has run yet."""
-    return Branch("else")
+    shell.conditions.enter("else", bool)
 
 
 @command("endif", changes="text")
-async def endif_command(shell: ShellView, args: Args) -> Branch:
+async def endif_command(shell: CommandShell, args: Args) -> None:
     """End an \\if block."""
-    return Branch("endif")
+    shell.conditions.enter("endif", bool)
 
 
 @command("echo", "[VALUE...]", aliases=(".print", "!print"), data=("VALUE",))
-async def echo(shell: ShellView, args: Args) -> Print:
+async def echo(shell: CommandShell, args: Args) -> None:
     """Print text and values of variables to stdout. -n omits the line break."""
-    return Print(_line(args))
+    shell.print(_line(args))
 
 
 @command("qecho", "[VALUE...]", data=("VALUE",))
-async def echo_to_output(shell: ShellView, args: Args) -> Print:
+async def echo_to_output(shell: CommandShell, args: Args) -> None:
     """Like \\echo, but print to the file or command of \\o."""
-    return Print(_line(args), with_results=True)
+    shell.print(_line(args), with_results=True)
 
 
 @command("warn", "[VALUE...]", data=("VALUE",))
-async def warn(shell: ShellView, args: Args) -> ShowMessage:
+async def warn(shell: CommandShell, args: Args) -> None:
     """Like \\echo, but print to stderr."""
-    return ShowMessage(_line(args).removesuffix("\n"), verbatim=True)
+    shell.say(_line(args).removesuffix("\n"), verbatim=True)
 
 
 def _line(args: Args) -> str:

@@ -69,8 +69,8 @@ class Interruption:
         if self._holding and self.take_pending():
             work.close()
             raise Interrupted(f"\\{name} was interrupted")
-        self._command = task = asyncio.ensure_future(work)
-        self._session.command_running = True
+        before, task = self._command, asyncio.ensure_future(work)
+        self._command, self._session.command_running = task, True
         try:
             return await task
         except asyncio.CancelledError:
@@ -79,11 +79,24 @@ class Interruption:
                 raise
             raise Interrupted(f"\\{name} was interrupted") from None
         finally:
-            self._command = None
-            self._session.command_running = False
-            if self._session.running is not None:
-                self._session.running = None
-                self._progress.hide()
+            self._command, self._session.command_running = before, before is not None
+            self._hide_progress()
+
+    @contextlib.contextmanager
+    def released(self) -> Iterator[None]:
+        """Inside the block, Ctrl-C does not stop the running command, but what the block runs."""
+        before, self._command = self._command, None
+        self._session.command_running = False
+        self._hide_progress()
+        try:
+            yield
+        finally:
+            self._command, self._session.command_running = before, before is not None
+
+    def _hide_progress(self) -> None:
+        if self._session.running is not None:
+            self._session.running = None
+            self._progress.hide()
 
     @contextlib.contextmanager
     def holding(self) -> Iterator[None]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from sqlshell.errors import ShellError, Unread, UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.effects import Branch, Effect
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.running.submitting import SubmitRequest
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.sql.analysis.copy_statements import is_copy
@@ -22,13 +22,6 @@ if TYPE_CHECKING:
     from sqlshell.shell.running.resuming import Resumer
     from sqlshell.shell.running.submitting import Submitter
     from sqlshell.shell.scripts.inline_copy import InlineCopy
-    from sqlshell.shell.shell_view import ShellView
-
-
-class Performer(Protocol):
-    """Performs the effects that commands return."""
-
-    async def perform(self, effect: Effect, name: str) -> None: ...
 
 
 class ItemRunner:
@@ -37,29 +30,25 @@ class ItemRunner:
     def __init__(
         self,
         components: ShellComponents,
-        view: ShellView,
+        shell: CommandShell,
         submitter: Submitter,
         interruption: Interruption,
         copy: InlineCopy,
         commands: Callable[[], Mapping[str, Command]],
-        performer: Callable[[], Performer],
         dry_run: DryRun | None,
         resumer: Resumer | None,
         *,
         commands_allowed: bool,
     ) -> None:
         self._components = components
-        self._view = view
+        self._shell = shell
         self._submitter = submitter
         self._interruption = interruption
         self._copy = copy
         self._commands = commands
-        self._performer = performer
         self._dry_run = dry_run
         self._resumer = resumer
         self._commands_allowed = commands_allowed
-        self._restricted_by = ""
-        """The key of \\restrict; "" if commands are not restricted."""
 
     @contextlib.contextmanager
     def allowing_commands(self) -> Iterator[None]:
@@ -69,16 +58,6 @@ class ItemRunner:
             yield
         finally:
             self._commands_allowed = before
-
-    def restrict(self, key: str) -> None:
-        """Disable backslash commands until unrestrict() is called with the same key."""
-        self._restricted_by = key
-
-    def unrestrict(self, key: str) -> None:
-        """Raises UsageError for another key."""
-        if key != self._restricted_by:
-            raise UsageError("\\unrestrict: this is not the key of \\restrict")
-        self._restricted_by = ""
 
     def command(self, item: BackslashCommand) -> Command | None:
         """The command that an item names, None for an unknown name."""
@@ -126,7 +105,7 @@ class ItemRunner:
             script.at(item)
         copies = (item.copies or is_copy(item.lexed)) and self._dry_run is None
         if copies and await self._copy.run_statement(
-            item, commands_allowed=self._commands_allowed and not self._restricted_by
+            item, commands_allowed=self._commands_allowed and not self._shell.restricted
         ):
             return
         if active and item.has_failed_command and not item.terminated:
@@ -139,7 +118,7 @@ class ItemRunner:
     async def _run_backslash_command(self, item: BackslashCommand) -> None:
         components = self._components
         components.front_end.progress.clear()
-        if self._restricted_by and item.name != "unrestrict":
+        if self._shell.restricted and item.name != "unrestrict":
             raise UsageError(
                 f"\\{item.name}: backslash commands are disabled by \\restrict", "\\unrestrict KEY enables them again"
             )
@@ -169,7 +148,7 @@ class ItemRunner:
             return
         from sqlshell.shell.metadata.objects import learn_connection
 
-        await self._interruption.interruptible(learn_connection(self._view), "conninfo")
+        await self._interruption.interruptible(learn_connection(self._shell), "conninfo")
 
     async def _run_command(self, command: Command, item: BackslashCommand) -> None:
         buffer = self._components.buffer
@@ -198,20 +177,16 @@ class ItemRunner:
             args = self._dry_run.argument(command, args)
         depth = conditions.depth
         try:
-            running = command.run(self._view, args, item.name, item.words)
-            effect = await self._interruption.interruptible(running, item.name)
-            if isinstance(effect, Branch):
-                await self._performer().perform(effect, item.name)
-                effect = None
+            running = command.run(self._shell, args, item.name, item.words)
+            await self._interruption.interruptible(running, item.name)
         except ShellError as error:
-            error.in_command = True
-            # Before the text that follows is skipped: \endif restores the statement as it is now.
-            buffer.scanner.unfinished.has_failed_command = buffer.scanner.unfinished.started
-            if conditions.depth == depth:
-                conditions.reject_condition(command.name)
+            if error.in_command is None:
+                error.in_command = True
+                # Before the text that follows is skipped: \endif restores the statement as it is now.
+                buffer.scanner.unfinished.has_failed_command = buffer.scanner.unfinished.started
+                if conditions.depth == depth:
+                    conditions.reject_condition(command.name)
             raise
         finally:
             conditions.after_command(buffer.scanner)
             self._components.session.skipping = not conditions.active
-        if effect is not None:
-            await self._performer().perform(effect, item.name)

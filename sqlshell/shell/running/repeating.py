@@ -7,13 +7,14 @@ import os
 import time
 from collections.abc import Sequence
 
+from msgspec import Struct
+
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result, Rows
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.effects import Repeat
 from sqlshell.shell.results.result_output import ResultOutput, live
 from sqlshell.shell.results.rows import collect, result_of
 from sqlshell.shell.running.foreground import Foreground
@@ -27,6 +28,14 @@ MAX_ROWS = 10_000
 
 CANCEL_NOTICE_SECONDS = 1.0
 """How long, in seconds, until a message says that cancellation of an interrupted statement was requested."""
+
+
+class Repeat(Struct, frozen=True):
+    """How often to run a statement: `seconds` apart, `times` times or without limit (0), until it has fewer rows."""
+
+    seconds: float
+    times: int = 0
+    min_rows: int = 0
 
 
 class Repeater:

@@ -3,26 +3,23 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
+from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.scripts.copy_input import CopyInput
 from sqlshell.sql.analysis.copy_statements import read_copy
 from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Statement, copies_from_stdin
 
-if TYPE_CHECKING:
-    from sqlshell.shell.actions.loads import LoadActions
-
 
 class InlineCopy:
-    """The COPY statements and `\\copy` commands of the running script. `loads` loads the data."""
+    """The COPY statements and `\\copy` commands of the running script. `shell` loads the data."""
 
-    def __init__(self, components: ShellComponents, loads: Callable[[], LoadActions]) -> None:
+    def __init__(self, components: ShellComponents, shell: CommandShell) -> None:
         self._components = components
-        self._loads = loads
+        self._shell = shell
         self._input = CopyInput()
         self._command_text: Own | None = None
         """The text of the `-c` that is running."""
@@ -44,7 +41,7 @@ class InlineCopy:
         if not item.copies:
             if not active or not commands_allowed or item.background:
                 return False
-            return await self._loads().copy_file(item)
+            return await self._shell.copying.copy_file(item)
         if not active:
             self._discard_data_of(item)
             return False
@@ -82,7 +79,7 @@ class InlineCopy:
             return
         copy, path = complete
         try:
-            await self._loads().load(copy, path)
+            await self._shell.copying.load(copy, path)
         finally:
             path.unlink(missing_ok=True)
 
@@ -99,7 +96,7 @@ class InlineCopy:
             if data_follow:
                 self._input.expect(None if from_stdin else copy)
         if from_stdin:
-            await self._loads().run(copy)
+            await self._shell.copying.run(copy)
         elif not data_follow:
             raise UsageError("COPY … FROM STDIN is not followed by data", "end the statement with ;")
 

@@ -276,7 +276,7 @@ class Core:
         assert await self.shell.run_script([Own(text)], "")
 
     def texts(self) -> dict[str, str]:
-        return {name: value.text for name, value in self.shell.view.variables.items()}
+        return {name: value.text for name, value in self.shell.command_shell.variables.items()}
 
 
 def failure(state: str = "42601", message: str = "wrong") -> StatementError:

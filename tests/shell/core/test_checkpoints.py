@@ -316,7 +316,7 @@ def test_variables_of_gset_are_kept(run: Run) -> None:
     assert run.sent == ["wrong"]
     assert run.core.texts()["p_a"] == "7"
     with pytest.raises(UsageError, match="came from the service"):
-        run.core.shell.view.variables["p_a"].own("a file")
+        run.core.shell.command_shell.variables["p_a"].own("a file")
 
 
 def test_rows_on_their_way_to_a_file_are_read_again(run: Run, tmp_path: Path) -> None:

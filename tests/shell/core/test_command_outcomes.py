@@ -17,7 +17,6 @@ from sqlshell.errors import Interrupted, StatementError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.result import Result
 from sqlshell.shell.commands import variables
-from sqlshell.shell.effects import Execute, RunSteps
 from sqlshell.sql.script.items import Statement
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 from tests.shell.core.test_catalog_contents import Service, Table
@@ -101,7 +100,7 @@ def test_the_rows_of_a_statement_of_the_shell_are_not_read() -> None:
     async def work() -> Core:
         core = Core(ScriptedClient({"create": Answer(rows=(("1",),))}))
         core.shell.buffer.remember(Statement("last", 0, 0, True))
-        await core.shell._items._performer().perform(Execute([Statement("create", 0, 0, True)], silent=True), "demo")
+        await core.shell.command_shell.execute_silently(["create"])
         assert core.shell.buffer.last.text == "last"
         return core
 
@@ -135,7 +134,7 @@ def test_steps_are_run_skipped_and_ended(answers: list[str] | None, ran: list[st
         core = Core()
         core.front_end.ask = ask if answers is not None else None
         steps = [("one", Own("select 1;")), ("two", Own("select 2;")), ("end", EMPTY)]
-        await core.shell._items._performer().perform(RunSteps(steps), "tutorial")
+        await core.shell.command_shell.run_steps(steps)
         return core
 
     core = asyncio.run(work())
@@ -153,7 +152,7 @@ def test_no_step_follows_one_that_is_interrupted() -> None:
 
         core.client.on_step = pressed
         steps = [("one", Own("select 1;")), ("two", Own("select 2;"))]
-        await core.shell._items._performer().perform(RunSteps(steps), "tutorial")
+        await core.shell.command_shell.run_steps(steps)
         return core
 
     core = asyncio.run(work())

@@ -7,7 +7,6 @@ import asyncio
 import pytest
 
 from sqlshell.shell.commands import guides
-from sqlshell.shell.effects import Chain, Execute, ShowMessage
 from tests.shell.core.scripted import Core
 
 
@@ -26,15 +25,12 @@ def test_sample_data_is_dropped_if_that_is_confirmed(
     async def work() -> None:
         core = Core()
         monkeypatch.setattr(core.front_end, "ask", ask)
-        effect = await guides._remove(core.shell.view, ["orders", "customers"], [])
+        await guides._remove(core.shell.command_shell, ["orders", "customers"], [])
         assert asked == ["Drop 2 tables of sample data in the schema shop? [y/N] "]
+        texts = [sql for sql, _ in core.client.ran]
         if not dropped:
-            assert effect == ShowMessage("not confirmed; nothing was dropped")
+            assert (core.err, texts) == ("not confirmed; nothing was dropped\n", [])
             return
-        assert isinstance(effect, Chain)
-        executed = effect.effects[0]
-        assert isinstance(executed, Execute)
-        texts = [statement.text for statement in executed.statements]
         assert sorted(texts[:2]) == ["DROP TABLE shop.customers", "DROP TABLE shop.orders"]
         assert texts[2:] == ["DROP SCHEMA shop"]
 

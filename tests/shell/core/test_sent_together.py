@@ -186,7 +186,7 @@ def test_a_statement_that_is_not_waited_for_any_more_is_not_one_after_it() -> No
         core = Core(client)
         items = [item for item in split("select 1;\nselect 2;\nselect 3;\n") if isinstance(item, Statement)]
         ahead = await plan(
-            items, 0, client, Policy(), core.shell.view.variables, stop=True, embedded=False, piped=False
+            items, 0, client, Policy(), core.shell.command_shell.variables, stop=True, embedded=False, piped=False
         )
         assert ahead is not None
         client.behind = 1

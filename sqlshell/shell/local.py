@@ -13,8 +13,8 @@ from pathlib import Path
 
 from msgspec.structs import replace
 
-from sqlshell.errors import StatementError
-from sqlshell.origin import Own
+from sqlshell.errors import StatementError, UsageError
+from sqlshell.origin import Own, Text, own_text
 from sqlshell.output.csv_file import write_csv_file
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, FileResult, StoredColumn
@@ -23,11 +23,16 @@ from sqlshell.shell.connection import Connection
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.records.result_history import NAMES, ResultHistory
 from sqlshell.shell.running.foreground import Foreground
+from sqlshell.shell.running.interruption import Interruption
+from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.session import SessionState
+from sqlshell.sql.analysis.files import refuse_files
 from sqlshell.sql.analysis.lexed import Sql, lexed
 from sqlshell.sql.duckdb_csv import PADDING, distinct_for_duckdb, select_from_csv
 from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested, nested
 from sqlshell.sql.identifiers import always_quoted, literal
+from sqlshell.sql.script.items import Statement
+from sqlshell.sql.script.splitting import split
 
 MEMORY = "1GB"
 DISK_BYTES = 16 << 30
@@ -151,6 +156,56 @@ class LocalDatabase:
 
     async def _execute(self, sql: str) -> None:
         await fetch_rows(self.session.connection.client, sql, self.session.context, self.session.adopt)
+
+
+class LocalStatements:
+    """The statements of \\local. A connection's local database begins when it is first used."""
+
+    def __init__(self, components: ShellComponents, interruption: Interruption) -> None:
+        self._components = components
+        self._interruption = interruption
+        self._database: tuple[SessionState, LocalDatabase] | None = None
+
+    async def run(self, sql: Own) -> None:
+        """Run a statement, or the query buffer if `sql` is empty. Raises ShellError."""
+        pending = None if sql else self._components.buffer.scanner.take()
+        await self._run(pending.whole if pending is not None else own_text(sql))
+
+    async def _run(self, text: Text) -> None:
+        if not text.text.strip():
+            raise UsageError("\\local requires a statement", "example: \\local select count(*) from _")
+        components, session = self._components, self._components.session
+        local = await self._local_database()
+        filled = components.variables.substitute(text)
+        sql = filled.text.strip().removesuffix(";")
+        if filled.foreign and len(split(sql, commands=False)) > 1:
+            raise UsageError(
+                f"{filled.source} came from the service and contains several statements", "\\local runs one statement"
+            )
+        start = filled.text.index(sql)
+        foreign = filled.part(start, start + len(sql)).foreign
+        statement = Statement(sql, 0, 0, True, foreign=foreign)
+        refuse_files(statement.lexed)
+        # The statement may write files, and its input came from the service.
+        await session.connection.policy.check(statement.lexed, components.front_end.ask)
+        history = session.state.result_history
+        await self._interruption.interruptible(local.prepare(statement.lexed, history), "local")
+        components.buffer.remember(statement, local=True)
+        seen = session.interactive and not components.result_output.exporting
+        limit = (session.options.rowlimit or None) if seen else None
+        show = history.recording(components.result_output.show, local.session.state)
+        with self._interruption.using_foreground(local.foreground):
+            await local.foreground.run(submission_of(statement.lexed, row_limit=limit), local.session.context, show)
+
+    async def _local_database(self) -> LocalDatabase:
+        state = self._components.session.state
+        if self._database is not None and self._database[0] is state:
+            return self._database[1]
+        connection, folder = await self._components.environment.local(state.connection)
+        local = LocalDatabase(connection, folder, self._components)
+        state.cleanup.push_async_callback(local.aclose)
+        self._database = state, local
+        return local
 
 
 def named(sql: Sql) -> list[str]:

@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from sqlshell.shell.loading.load import Copier
 
 
-class LoadActions:
-    """The loading code is imported when it is first used: it needs DuckDB."""
+class Copying:
+    """COPY and \\copy. The code that loads files is imported when it is first used: it needs DuckDB."""
 
     def __init__(self, components: ShellComponents, submitter: Submitter, interruption: Interruption) -> None:
         self._components = components

@@ -1,1 +1,0 @@
-"""Carrying out what backslash commands ask for."""

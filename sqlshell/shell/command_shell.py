@@ -1,0 +1,470 @@
+"""The shell as backslash commands use it: its parts, and verbs that run, show and change things."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Protocol
+
+from sqlshell.client.service import Service
+from sqlshell.context import SessionContext
+from sqlshell.errors import Interrupted, ShellError, UsageError
+from sqlshell.humanize import format_count, not_run
+from sqlshell.origin import EMPTY, Own, Text
+from sqlshell.output.copy import Consumer
+from sqlshell.output.writer import Summary
+from sqlshell.result import Result
+from sqlshell.runtime.descriptors import descriptor
+from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.records.journal import Journal
+from sqlshell.shell.running.background import Background
+from sqlshell.shell.running.connection_manager import ConnectionManager
+from sqlshell.shell.running.failures import Failures
+from sqlshell.shell.running.foreground import Foreground
+from sqlshell.shell.running.interruption import Interruption
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter
+from sqlshell.sql.analysis.copy_statements import CopyStatement
+from sqlshell.sql.analysis.transaction import Transaction
+from sqlshell.sql.script.items import Statement
+
+if TYPE_CHECKING:
+    from sqlshell.shell.loading.copying import Copying
+    from sqlshell.shell.local import LocalStatements
+
+
+class CommandInfo(Protocol):
+    """A command as shown in help and completion."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def usage(self) -> str: ...
+
+    @property
+    def help(self) -> str: ...
+
+    @property
+    def summary(self) -> str: ...
+
+    @property
+    def aliases(self) -> tuple[str, ...]: ...
+
+    @property
+    def group(self) -> str: ...
+
+
+class Scripts(Protocol):
+    """Runs scripts, as ScriptRunner does, whose commands use this shell."""
+
+    def leave(self) -> None: ...
+
+    async def include(self, path: Own, *, relative: bool) -> None: ...
+
+    async def run(self, chunks: Sequence[Own], name: str, *, stop: bool) -> bool: ...
+
+
+class CommandShell:
+    """The shell as a command sees it.
+
+    A command runs until Ctrl-C, but the verbs that run statements and scripts handle Ctrl-C as these do. Each verb that
+    may fail raises ShellError. `scripts` is set when the parts of the shell are complete.
+    """
+
+    scripts: Scripts
+
+    def __init__(
+        self,
+        components: ShellComponents,
+        submitter: Submitter,
+        foreground: Foreground,
+        interruption: Interruption,
+        failures: Failures,
+        connections: ConnectionManager,
+        known_commands: Callable[[], Mapping[str, CommandInfo]],
+    ) -> None:
+        self.session = components.session
+        self.variables = components.variables
+        self.conditions = components.conditions
+        self.buffer = components.buffer
+        self.result_output = components.result_output
+        self.attachments = components.attachments
+        self.front_end = components.front_end
+        self.environment = components.environment
+        self.diagnostics = components.diagnostics
+        self.show_progress: Callable[[float | None, str], None] = interruption.show_progress
+        """Shows the progress of a command: a share (0 to 1, or None) and a text."""
+        self._components = components
+        self._submitter = submitter
+        self._foreground = foreground
+        self._interruption = interruption
+        self._failures = failures
+        self._connections = connections
+        self._known_commands = known_commands
+        self._restricted_by = ""
+
+    @property
+    def commands(self) -> Mapping[str, CommandInfo]:
+        """The backslash commands by name."""
+        return self._known_commands()
+
+    @property
+    def service(self) -> Service:
+        return self.session.connection.service
+
+    @property
+    def journal(self) -> Journal:
+        return self.session.connection.journal
+
+    @property
+    def background(self) -> Background:
+        return self.session.state.background
+
+    @functools.cached_property
+    def copying(self) -> Copying:
+        """Loads files and writes rows for COPY and \\copy; imported when it is first used."""
+        from sqlshell.shell.loading.copying import Copying
+
+        return Copying(self._components, self._submitter, self._interruption)
+
+    @functools.cached_property
+    def _local(self) -> LocalStatements:
+        from sqlshell.shell.local import LocalStatements
+
+        return LocalStatements(self._components, self._interruption)
+
+    @contextlib.contextmanager
+    def _acting(self) -> Iterator[None]:
+        """Inside the block, Ctrl-C is for what runs there, and an error is that of what runs, not of the command."""
+        with self._interruption.released():
+            try:
+                yield
+            except ShellError as error:
+                error.in_command = bool(error.in_command)
+                raise
+
+    # What is shown.
+
+    def say(self, text: str, *, own: bool = False, verbatim: bool = False) -> None:
+        """Print a message on stderr; `own` text contains nothing from a service and may contain colors. A `verbatim`
+        one is not wrapped."""
+        self.diagnostics.say(text, own=own, verbatim=verbatim)
+
+    def print(self, text: str, *, with_results: bool = False, own: bool = False, folds: bool = False) -> None:
+        """Write a text to stdout, or to the output of results; `own` text contains no control sequences from elsewhere.
+
+        `folds` wraps the text between words at a terminal.
+        """
+        self.result_output.print(text, with_results=with_results, own=own, folds=folds)
+
+    async def page(self, text: str) -> None:
+        """Print a longer text of the shell: at the prompt through the pager, if it is taller than the screen."""
+        with self._acting():
+            await self.result_output.page(text)
+
+    async def show(self, result: Result) -> None:
+        """Show a result that the shell itself produced."""
+        with self._acting():
+            await self.result_output.show(result)
+
+    # Statements and results.
+
+    async def submit(
+        self,
+        name: str,
+        consumer: Consumer | None = None,
+        *,
+        expanded: bool = False,
+        output: Own = EMPTY,
+        background: bool = False,
+        needs_rows: bool = False,
+        describes: bool = False,
+    ) -> None:
+        """Run the query buffer, or the last statement, for the command `name`; `output` is a file or `|cmd`.
+
+        `expanded` shows records; `consumer` receives the result instead of the screen: that of \\local which was shown
+        last once more. With `needs_rows`, a statement without a result set is an error. `describes` says that only the
+        columns of the result are wanted: a statement that would have to run is refused if it may write.
+        """
+        with self._acting():
+            if describes:
+                # At the prompt a refused statement is kept, so that it can be corrected.
+                await self._submitter.check_describable(self.buffer.substituted_text, name)
+            statement = self.buffer.send(name)
+            recording = _RecordingConsumer(consumer) if consumer is not None else None
+            if statement is None and self.buffer.last_was_local:
+                show = recording or functools.partial(self.result_output.show, expanded=expanded, output=output)
+                # The result itself: its source has a different name by now.
+                async with self.session.state.result_history.open() as result:
+                    await self._interruption.interruptible(_awaited(show, result), name)
+            else:
+                request = SubmitRequest(
+                    statement or self.buffer.last,
+                    recording,
+                    expanded,
+                    output,
+                    background,
+                    verbatim=statement is None,
+                    described_for=name if describes else "",
+                )
+                await self._submitter.submit(request)
+            if needs_rows and recording is not None:
+                self._require_result(recording, name)
+
+    async def use_result(self, name: str, consumer: Consumer) -> None:
+        """Pass the result of the query buffer to `consumer`, or the last result if the buffer is empty."""
+        with self._acting():
+            statement = self.buffer.scanner.take()
+            if statement is not None:
+                recording = _RecordingConsumer(consumer)
+                await self._submitter.submit(SubmitRequest(statement, recording))
+                self._require_result(recording, name)
+                return
+            history = self.session.state.result_history
+            shortfall = history.shortfall("_")
+            if shortfall:
+                self.diagnostics.note(shortfall, always=True)
+            async with history.open("_") as result:
+                await self._interruption.interruptible(_awaited(consumer, result), name)
+
+    async def execute(self, name: str, statements: Sequence[Statement], *, verbatim: bool = False) -> None:
+        """Run statements; in `verbatim` ones no variables are substituted."""
+        with self._acting():
+            for number, statement in enumerate(statements, 1):
+                try:
+                    await self._submitter.submit(SubmitRequest(statement, verbatim=verbatim))
+                except ShellError as error:
+                    left = len(statements) - number
+                    if not self._failures.ends_script(error):
+                        self._failures.report(error)
+                        continue
+                    if left:
+                        self.diagnostics.warn(f"\\{name}: {not_run((left, 'statement'))}")
+                    raise
+
+    async def execute_silently(self, texts: Sequence[str]) -> None:
+        """Run statements of the shell's own: nothing is shown of them, and a failure ends them."""
+        with self._acting():
+            last = self.buffer.last
+            try:
+                for text in texts:
+                    request = SubmitRequest(Statement(text, 0, 0, True), _discard, verbatim=True, internal=True)
+                    await self._submitter.submit(request)
+            finally:
+                self.buffer.remember(last)
+
+    async def export(self, name: str, path: Own) -> None:
+        """Write the result of the query buffer to a file."""
+        rows: int | None = None
+
+        async def write(result: Result) -> Summary:
+            nonlocal rows
+            if result.endless is not None:
+                raise UsageError("an unbounded result cannot be exported", "use -o FILE with --max-rows or --for")
+            summary = await self.result_output.show(result, output=path)
+            rows = summary.rows
+            return summary
+
+        with self._acting():
+            if path.startswith("|") or descriptor(path) is not None:
+                raise UsageError(f"\\export writes to a file, not to {path}", "use \\g for other outputs")
+            self.result_output.check(path)
+            statement = self._statement_of_service(name)
+            await self._submitter.submit(
+                SubmitRequest(statement or self.buffer.last, write, verbatim=True, rows_for="export")
+            )
+            if rows is not None:
+                self.diagnostics.report(f"{format_count(rows, 'row')} written to {path}", file=str(path))
+            elif self.session.connection.offline is None:
+                raise UsageError("\\export: the statement ran, but did not return a result set")
+
+    async def repeat(self, name: str, seconds: float, times: int = 0, min_rows: int = 0) -> None:
+        """Run the query buffer repeatedly, `seconds` apart, `times` times or without limit (0).
+
+        Stops too if a result has fewer rows than `min_rows`. Each result replaces the previous one.
+        """
+        from sqlshell.shell.running.repeating import Repeat, Repeater
+
+        with self._acting():
+            statement = self._statement_of_service(name)
+            repeater = Repeater(self._components, self._submitter, self._foreground, self._interruption)
+            await repeater.run(statement, Repeat(seconds, times, min_rows))
+
+    async def fetch(self, statement_id: str) -> None:
+        """Show the result of an earlier statement."""
+        state = self.session.state
+        show = state.result_history.recording(self.result_output.show, state)
+        with self._acting():
+            await self._foreground.fetch(statement_id, state.context, show)
+
+    async def local(self, sql: Own) -> None:
+        """Run a statement on the last results; without text, the query buffer."""
+        with self._acting():
+            await self._local.run(sql)
+
+    async def copy(self, copy: CopyStatement) -> None:
+        """Load a file into a table, or write rows to a file."""
+        with self._acting():
+            await self.copying.copy(copy)
+
+    def record(self, path: Own) -> None:
+        """Write a transcript to a file from now on; "" stops."""
+        self._submitter.record(path)
+
+    async def replay(self, path: Own) -> None:
+        """Run a transcript again."""
+        from sqlshell.shell.records.replay import Replayer
+
+        with self._acting():
+            await Replayer(self._components, self._submitter).run(path)
+
+    # Scripts and text.
+
+    def quit(self, name: str) -> None:
+        """Exit the shell."""
+        unfinished = self.buffer.scanner.take()
+        if unfinished is not None and not self._components.at_prompt:
+            self.diagnostics.warn(f"the unfinished statement before \\{name} was discarded")
+        self.scripts.leave()
+
+    async def include(self, path: Own, *, relative: bool = False) -> None:
+        """Run a script; with `relative`, its name is relative to the script that includes it."""
+        with self._acting():
+            await self.scripts.include(path, relative=relative)
+
+    async def run_steps(self, steps: Sequence[tuple[str, Own]]) -> None:
+        """Run scripts of the shell, such as the tutorial, each after a text; failures do not stop the others.
+
+        At the prompt the user is asked before each, and may skip it or stop.
+        """
+        with self._acting(), self._failures.separate_exit_code():
+            for text, script in steps:
+                self.say(text)
+                answer = await self._ask_about_step() if script else ""
+                if answer.startswith("q"):
+                    break
+                if not script or answer.startswith("s"):
+                    continue
+                if not await self.scripts.run([script], "", stop=False):
+                    break
+
+    def edit(self, path: Own) -> None:
+        """Open a file, the query buffer, or the last statement in the user's editor.
+
+        The saved text replaces the query buffer.
+        """
+        with self._acting():
+            if not path:
+                self.buffer.check_origin()
+            written = self.buffer.scanner.pending
+            last = f"{self.buffer.last.text};" if self.buffer.last.text else ""
+            text = self.front_end.edit(written or last, path)
+            # Looking at the last statement does not run it again.
+            self.buffer.replace_with(text if path or written or text != last else EMPTY)
+
+    def restrict(self, key: str) -> None:
+        """Disable backslash commands until unrestrict() is called with the same key."""
+        self._restricted_by = key
+
+    def unrestrict(self, key: str) -> None:
+        """Raises UsageError for another key."""
+        if key != self._restricted_by:
+            raise UsageError("\\unrestrict: this is not the key of \\restrict")
+        self._restricted_by = ""
+
+    @property
+    def restricted(self) -> bool:
+        """Whether backslash commands are disabled by restrict()."""
+        return bool(self._restricted_by)
+
+    # The session.
+
+    async def connect(self, target: Own, place: Sequence[Own]) -> None:
+        """Connect to another target: a profile, a URL or a file; with a `place`, a database as a user, on a host and
+        port, of which - remains as it is. If that fails, nothing has changed.
+        """
+        with self._acting():
+            try:
+                connecting = self.environment.connect(target, self.session.connection, place)
+                connection = await self._interruption.interruptible(connecting, "c")
+            except ShellError as error:
+                error.message = f"{error.message}; still connected to {self.session.target}"
+                error.misplaces_rest = True
+                raise
+            await self._connections.use(connection)
+            self.say(f"connected to {self.session.target}")
+
+    def set_options(self, values: Mapping[str, object]) -> None:
+        """Set options of the session."""
+        options = self.session.options
+        vars(options).update(values)
+        # The extension of a file comes before \\format.
+        options.chosen |= values.keys() - {"format"}
+
+    def set_context(self, context: SessionContext, sources: Mapping[str, str]) -> None:
+        """Run statements in this context from now on; `sources` gives the source of each changed part."""
+        state = self.session.state
+        if context.session_id != state.context.session_id:
+            state.transaction = Transaction()
+            context = context.in_session(context.session_id)
+        state.context = context
+        state.sources |= sources
+
+    def set_variable(self, name: Own, value: Text, question: str = "") -> None:
+        """Set a variable. `question` is the text of the prompt for its value, which may show that it is a secret."""
+        if question:
+            self.session.secret_filter.add(value.text, question)
+        with self._acting():
+            self.variables.set(name, value)
+        if warning := self.variables.warning(name):
+            self.diagnostics.warn_here(warning)
+
+    def receive(self, values: Mapping[str, str | None]) -> None:
+        """Set variables whose names and values came from a service; None removes one."""
+        self.variables.receive(values)
+        if self._submitter.resumer is not None:
+            self._submitter.resumer.received(values)
+
+    async def _ask_about_step(self) -> str:
+        """The user's choice for the next step in lower case; "" runs it, as where nobody can be asked."""
+        ask = self.front_end.ask
+        if ask is None:
+            return ""
+        try:
+            return (await ask("[Enter] run, [s] skip, [q] quit: ", keys="sqSQ")).strip().lower()
+        except Interrupted:
+            return "q"
+
+    def _statement_of_service(self, name: str) -> Statement | None:
+        """The query buffer, which is sent; None for the last statement. Raises UsageError if that was of \\local."""
+        statement = self.buffer.send(name)
+        if statement is None and self.buffer.last_was_local:
+            raise UsageError(f"\\{name} requires a statement of the service; the last one was \\local")
+        return statement
+
+    def _require_result(self, consumer: _RecordingConsumer, name: str) -> None:
+        # With --offline no statement runs.
+        if not consumer.called and not self._submitter.skipped and self.session.connection.offline is None:
+            raise UsageError(f"\\{name}: the statement ran, but did not return a result set")
+
+
+class _RecordingConsumer:
+    """Passes results to a consumer, and records whether there was one."""
+
+    def __init__(self, consumer: Consumer) -> None:
+        self._consumer = consumer
+        self.called = False
+
+    async def __call__(self, result: Result) -> Summary:
+        self.called = True
+        return await self._consumer(result)
+
+
+async def _discard(result: Result) -> Summary:
+    await result.batches.aclose()
+    return Summary(0, True)
+
+
+async def _awaited(consumer: Callable[[Result], Awaitable[Summary]], result: Result) -> Summary:
+    return await consumer(result)

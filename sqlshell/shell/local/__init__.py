@@ -1,1 +1,0 @@
-"""`\\local`: SQL on recent results in a DuckDB database of this shell."""
