@@ -125,15 +125,18 @@ def test_types_a_style_and_the_explorer_at_the_prompt(tmp_path: Path) -> None:
 
 
 def test_a_note_has_its_label_at_a_terminal_only(tmp_path: Path, program: Program) -> None:
-    said = "settings, owners, privileges and extensions of PostgreSQL are skipped"
-    (tmp_path / "dump.sql").write_text("SET statement_timeout = 0;\n")
-    terminal = Terminal(tmp_path, "-f", "dump.sql", env={"TERM": "xterm-256color", "COLORTERM": "truecolor"})
+    said = "1 statement or command already done; continuing at s.sql:2"
+    run = ("w.duckdb", "--checkpoint", "c", "--resume", "-f", "s.sql")
+    (tmp_path / "s.sql").write_text("create table t (i int);\nselect x;\n")
+    program(*run)
+    assert program(*run).err.startswith(f"{said}\n")
+    (tmp_path / "s.sql").write_text("create table t (i int);\nselect 2;\n")
+    terminal = Terminal(tmp_path, *run, env={"TERM": "xterm-256color", "COLORTERM": "truecolor"})
     shown = terminal.wait(f"note: {said}")
     row = shown.split("\n").index(f"note: {said}")
     label, text = (terminal.cells(row)[column].fg for column in (0, 6))
     assert label != text == "default"
     assert terminal.end() == 0
-    assert program("-f", "dump.sql").err == f"{said}\n"
 
 
 @pytest.mark.slow("a terminal")
