@@ -33,8 +33,7 @@ from sqlshell.service.engines.duckdb.statement import (
     writes_inside,
 )
 from sqlshell.service.engines.duckdb.streams import StreamUse, make_stream_query
-from sqlshell.service.engines.duckdb.translation.binding import Binder
-from sqlshell.service.engines.duckdb.translation.statement import Translation, translated
+from sqlshell.service.engines.duckdb.translation.statement import Translation, has_function, mismatch, translated
 from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rows, RunOptions, Sink, StreamQuery
 from sqlshell.service.failure import Failure, check_unicode
 from sqlshell.service.rights import Rights
@@ -88,7 +87,6 @@ class DuckdbConnection:
         self._results = results
         self._strict = self._policy.strict
         self._cancellation = Cancellation(connection)
-        self._binder = Binder(connection, self._cancellation)
         self._asked = self._first = self.timezone = ""
         """The latest time zone that was requested, the first one, and that of the session."""
         self.transaction = ""
@@ -301,16 +299,16 @@ class DuckdbConnection:
         check_unicode(sql)
         check_nesting(sql)
 
-        def mismatch(text: str) -> int | None:
-            try:
+        def mismatched(text: str) -> int | None:
+            # A statement that fails, or is refused, does so when it runs.
+            with contextlib.suppress(duckdb.Error, Failure):
                 self._checked(parsed(self._connection, text), options)
-            except (duckdb.Error, Failure):
-                # The statement fails, or is refused, when it runs.
-                return None
-            return self._binder.mismatch(text, in_transaction=self._open)
+                with self._reading(True):
+                    return mismatch(self._connection, text)
+            return None
 
         running.sql = sql
-        running.translation = translated(sql, self._binder.has_function, mismatch)
+        running.translation = translated(sql, partial(has_function, self._connection), mismatched)
         if running.translation is not None:
             running.sql = running.translation.statement.sql
 

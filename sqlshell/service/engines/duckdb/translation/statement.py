@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import bisect
+import json
 import re
 from collections.abc import Callable, Sequence
-from typing import Final
+from typing import Any, Final
 
+import duckdb
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.translation import fields, functions
+from sqlshell.service.engines.duckdb.translation import functions
 from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits, TranslatedStatement
 from sqlshell.service.engines.duckdb.translation.types import read_type
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES
 from sqlshell.service.failure import Failure
-from sqlshell.sql.identifiers import always_quoted
+from sqlshell.sql.analysis.tokens import Token
+from sqlshell.sql.identifiers import always_quoted, literal
 
 _CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
 _FORMS: Final = re.compile(
@@ -54,6 +57,22 @@ _LONGEST_NAME: Final = 1000
 _WINDOWS: Final = frozenset({"TUMBLE", "HOP", "CUMULATE"})
 _POSITION: Final = "starting.position"
 
+_NOT_VALUES: Final = frozenset(
+    {
+        "ALL", "AND", "AS", "BETWEEN", "BY", "CASE", "DISTINCT", "ELSE", "END", "FROM", "HAVING", "IN", "IS", "LIKE",
+        "LIMIT", "NOT", "ON", "OR", "RETURNING", "SELECT", "SET", "THEN", "UNION", "USING", "VALUES", "WHEN", "WHERE",
+    }
+)  # fmt: skip
+"""Words that cannot end a value."""
+
+_NOT_FIELDS: Final = frozenset(
+    {
+        "ANY", "ARRAY", "CASE", "CAST", "DATE", "EXISTS", "FALSE", "INTERVAL", "LAMBDA", "MAP", "NOT", "NULL", "ROW",
+        "SELECT", "TIMESTAMP", "TRUE", "TRY_CAST",
+    }
+)  # fmt: skip
+"""Words that begin an expression, such as the body of a lambda after its arrow, and name no field there."""
+
 _OPERATORS: Final = frozenset("+-*/%=<>|&^~")
 _END_VALUES: Final = frozenset({"END", "FALSE", "NULL", "TRUE"})
 _BEFORE_VALUES: Final = frozenset({"AND", "LIKE", "NOT", "OR"})
@@ -84,6 +103,39 @@ class Site(Struct, frozen=True):
     start: int
     about: str
     variants: Sequence[Edits]
+
+
+_ARGUMENT_ERRORS: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
+"""Error types of a statement that calls a function with wrong arguments."""
+
+_MANY_ARGUMENTS: Final = ", ".join("111111111")
+"""More arguments than any macro is expected to have, so that none is evaluated."""
+
+
+def has_function(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
+    """Whether a scalar function or macro of this name exists for the session."""
+    error = _binding_error(connection, f"SELECT {always_quoted(name)}({_MANY_ARGUMENTS})")
+    return bool(error.get("error_subtype") != "MISSING_ENTRY")
+
+
+def mismatch(connection: duckdb.DuckDBPyConnection, sql: str) -> int | None:
+    """The position in a statement, in characters, of a function that does not accept its arguments.
+
+    None if all do, or if there is another error. Binding advances sequences outside of a READ ONLY transaction.
+    """
+    error = _binding_error(connection, sql)
+    if error.get("error_subtype") in _ARGUMENT_ERRORS and "position" in error:
+        return len(sql.encode()[: int(error["position"])].decode(errors="ignore"))
+    return None
+
+
+def _binding_error(connection: duckdb.DuckDBPyConnection, sql: str) -> dict[str, Any]:
+    """The error of binding a statement, which does not abort the open transaction; empty if there is none."""
+    asked = "SELECT system.main.json_serialize_plan(?, optimize := false)"
+    [(text,)] = connection.execute(asked, [sql]).fetchall()
+    # A plan may be large, and constants of some types in it are not valid JSON.
+    error: dict[str, Any] = json.loads(text) if text.startswith('{"error":true') else {}
+    return error
 
 
 class _Frame(Struct):
@@ -163,8 +215,11 @@ class _Reader:
         self._is_own = is_own
         self._own: dict[str, bool] = {}
         self._values: dict[int, int] = {}
-        self._abouts: dict[int, str] = {}
-        """For the field of each arrow, the start of its value and the text there."""
+        """The first tokens of values by their last ones: of columns, calls, and expressions in parentheses, each with
+        the subscripts, fields and arrows behind it."""
+        self._arrows: dict[int, str] = {}
+        """The texts of the values before arrows, by their first tokens."""
+        self._fields: set[int] = set()
         self._frames = [_Frame()]
         self._kind = ""
         self._columns = -1
@@ -178,6 +233,7 @@ class _Reader:
         while at < len(text):
             self._place = at + 1
             token = text.tokens[at]
+            self._value(at, token)
             if token.kind == "word":
                 self._word(at, token.word)
             elif token.kind == "sign":
@@ -188,7 +244,7 @@ class _Reader:
     def name(self, start: int, behind: int) -> str:
         """The name of a column without an alias: that of its field, or its text. It is "" for a very long text."""
         first, last = self.text.tokens[start], self.text.tokens[behind - 1]
-        if self._values.get(behind - 1) == start:
+        if behind - 1 in self._fields and self._values[behind - 1] == start:
             return last.value
         text = self.text.sql[first.start : last.end]
         return " ".join(text.split()) if len(text) <= _LONGEST_NAME else ""
@@ -253,19 +309,43 @@ class _Reader:
             case ":" if text.joined(at, "::"):
                 self._type(at + 2)
             case "-" if self._kind not in _MACROS and text.joined(at, "->"):
-                if fields.is_lambda(text, at, frame.opening):
-                    # The text before it does not belong to the value after it.
-                    self._values[at + 2] = at + 2
-                elif (arrow := fields.arrow(text, at, self._values)) is not None:
-                    self._arrow(at, *arrow)
+                self._arrow(at)
 
-    def _arrow(self, at: int, start: int, last: int) -> None:
+    def _value(self, at: int, token: Token) -> None:
+        """Note where the value that ends at a token begins, if it can end there."""
+        text, values = self.text, self._values
+        if token.kind in {"word", "name"}:
+            if token.word not in _NOT_VALUES:
+                values.setdefault(at, values.get(at - 2, at) if text.sign(at - 1) == "." else at)
+        elif token.text in {")", "]", "}"} and (opening := text.opening.get(at)) is not None:
+            before = opening - 1
+            if before in values and (token.text == "]" or (token.text == ")" and text.is_name(before))):
+                values[at] = values[before]
+            elif token.text != ")" or not text.commas[opening]:
+                values[at] = opening
+
+    def _arrow(self, at: int) -> None:
+        """`s->field` of a struct, as far as the position shows: DuckDB's arrow belongs to JSON, and to lambdas."""
+        text, last = self.text, at + 2
+        start = self._values.get(at - 1)
+        is_field = text.is_name(last) and text.sign(last + 1) not in {"(", "."} and text.word(last) not in _NOT_FIELDS
+        if start is None or not is_field:
+            return
+        if start == at - 1 and text.tokens[start].value == text.tokens[last].value and self._is_in_call():
+            # `x -> x + 1`: the parameter of a lambda may have the name of a column, too.
+            return
         edits = Edits()
-        fields.write(self.text, start, last, edits)
+        edits.insert(start, "struct_extract(")
+        edits.drop(at, last)
+        edits.replace(last, f", {literal(text.tokens[last].value)})")
         self._values[last] = start
+        self._fields.add(last)
         # All arrows of a chain refer to the value that it begins with.
-        about = self._abouts.setdefault(start, self.text.written(start, at))
+        about = self._arrows.setdefault(start, text.written(start, at))
         self._add(Site(start, about, (edits, Edits())))
+
+    def _is_in_call(self) -> bool:
+        return self.text.is_name(self._frames[-1].opening - 1)
 
     def _add(self, site: Site) -> None:
         if len(self.sites) == _MOST_SITES:
