@@ -94,7 +94,7 @@ def make_member(
     Raises UsageError and ServiceError.
     """
     from sqlshell.service.cluster.cluster import Cluster
-    from sqlshell.service.statements.shared_store import SharedStatementStore
+    from sqlshell.service.statements.membership import SharedStatementStore
 
     identity = cast(ExternalEngine, engine).server()
     if engine.name == "postgresql" and identity == storage.server():

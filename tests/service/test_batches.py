@@ -13,7 +13,7 @@ from uuid import RFC_4122, UUID
 import httpx
 import pytest
 
-from sqlshell.service.statements.statement import _new_id
+from sqlshell.service.statements.statement import new_id
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 from tests.service.tested_engines import OnEngine
@@ -228,7 +228,7 @@ def test_what_was_answered_is_found_after_a_kill(tmp_path: Path) -> None:
 
 
 def test_ids_are_random_uuids() -> None:
-    found = {_new_id() for _ in range(2_000)}
+    found = {new_id() for _ in range(2_000)}
     assert len(found) == 2_000
     assert all(str(UUID(item)) == item for item in found)
     assert {(UUID(item).version, UUID(item).variant) for item in found} == {(4, RFC_4122)}

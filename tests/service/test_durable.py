@@ -16,6 +16,7 @@ import pytest
 from tests.conftest import Done, Program, Served, serve, stop
 from tests.service.client import Client
 from tests.service.tested_engines import OnEngine
+from tests.service.waiting import until
 
 pytestmark = pytest.mark.slow("starts services again")
 
@@ -73,6 +74,31 @@ def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
             assert client.http.get(f"/v2/download/function_source/{organization}/f").content == b"bytes"
         with Client(again, token) as reader:
             assert reader.rows("select 1") == [["1"]]
+    finally:
+        assert stop(again) == 0
+
+
+def test_a_statement_that_was_only_queued_has_not_run_after_a_kill(tmp_path: Path) -> None:
+    running = serve(tmp_path, "--data", "data")
+    with Client(running) as client, Client(running) as other:
+        client.rows("create compute_pool p with ('concurrency' = 1)")
+        client.rows("create table t (i int)")
+        for each in (client, other):
+            each.run("use compute_pool p")
+        client.rows("select 1")
+        begun = client.submit("select count(*) from range(100000000000) a, range(1000) b")
+        until(lambda: client.http.get(f"/v2/statements/{begun['statementID']}").json().get("message") is None)
+        of_session, of_pool = client.submit("insert into t values (1)"), other.submit("insert into t values (2)")
+    kill(running)
+    again = serve(tmp_path, "--data", "data")
+    try:
+        with Client(again) as client:
+            ends = [
+                client.http.get(f"/v2/statements/{each['statementID']}").json() for each in (begun, of_session, of_pool)
+            ]
+            assert [answer["sqlState"] for answer in ends] == ["XX000", "57000", "57000"]
+            assert ["not run" in answer["message"] for answer in ends] == [False, True, True]
+            assert client.rows("select count(*) from t") == [["0"]]
     finally:
         assert stop(again) == 0
 

@@ -17,8 +17,8 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.objects.grammar import read
 from sqlshell.service.objects.query import Application
 from sqlshell.service.objects.stream import without_key
-from sqlshell.service.statements.reading_thread import ReadingThread
-from sqlshell.service.statements.redaction import redacted_statements
+from sqlshell.service.statements.admission import ReadingThread
+from sqlshell.service.statements.secrets import redacted_statements
 from sqlshell.sql.script.blanks import first_word
 from sqlshell.sql.script.splitting import split
 

@@ -25,7 +25,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Spool
 from sqlshell.service.settings import Settings
 from sqlshell.service.setup import make_statements
-from sqlshell.service.statements.batches import Batch, Batches
+from sqlshell.service.statements.runner import Batch, Batches
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import Storage
 from sqlshell.service.stores.stores import Place
@@ -473,7 +473,7 @@ def test_batches_of_one_token_push_out_none_of_anothers(tmp_path: Path) -> None:
         batch = Batch([Statement("select 1", "", owner, spool, ContextEcho()) for _ in range(number)], stops=True)
         batch.finished.set()
         batches.keep(batch)
-        return batch.records[0].statement_id
+        return batch.statements[0].statement_id
 
     mine = kept("quiet", 2)
     theirs = [kept("loud", 700) for _ in range(4)]

@@ -6,8 +6,8 @@ import pytest
 
 from sqlshell.service.http.app import REFUSED
 from sqlshell.service.refusals import Refusal, RequestTooLarge
-from sqlshell.service.statements.redaction import HEAD, LONG, redacted_statements
-from sqlshell.service.statements.splitting import split
+from sqlshell.service.statements.admission import split
+from sqlshell.service.statements.secrets import HEAD, LONG, redacted_statements
 
 
 def test_every_reason_of_a_refusal_has_a_status() -> None:

@@ -124,7 +124,7 @@ class Endpoints:
             key = statements.cluster.key("data plane")
         self.plane = DataPlane(statements.organizations.catalog, settings, key)
         self._partitions = Partitions(statements.organizations, self._unread)
-        self._responses = Responses(self._partitions, self.plane, statements.canceller.undelivered_secrets)
+        self._responses = Responses(self._partitions, self.plane)
         self._document = b""
 
     def routes(self) -> list[BaseRoute]:
@@ -192,7 +192,7 @@ class Endpoints:
                 return elsewhere
         batch = self._statements.find_batch(statement_id, caller) if start else None
         if batch is not None:
-            if not (start.isascii() and start.isdecimal() and len(start) <= 10 and int(start) <= len(batch.records)):
+            if not (start.isascii() and start.isdecimal() and len(start) <= 10 and int(start) <= len(batch.statements)):
                 raise BadRequest(f"batch: expected the number of a statement in the batch, not {start[:100]!r}")
             return await self._responses.batch(batch, int(start), timezone, request)
         if start:

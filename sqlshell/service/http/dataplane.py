@@ -26,6 +26,7 @@ from sqlshell.service.http.connections import note_token
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.streams import Query
 from sqlshell.service.settings import Settings
+from sqlshell.service.statements.canceller import TOKEN_DROPPED
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import Statement
 
@@ -37,6 +38,9 @@ BASE = "sqlshell.base"
 
 TOKEN_SECONDS = 3600
 AUTH_SECONDS = 10.0
+DROPPED_SECONDS = 0.5
+"""How often it is checked whether the token of a stream's reader was dropped."""
+
 LARGE = 1 << 20
 """With `--data-plane large`, results of at least this many bytes of JSON go to the data plane."""
 
@@ -149,19 +153,24 @@ async def stream(socket: WebSocket, statements: StatementService, plane: DataPla
     if refusal:
         await socket.close(TRY_LATER, refusal)
         return
-    with statements.canceller.reading(record, caller.token_id) as gone:
-        sending = asyncio.ensure_future(_send(socket, statements, organization, query, session, unread))
-        listening = asyncio.ensure_future(_gone(socket))
-        dropped = asyncio.ensure_future(gone.wait())
-        try:
-            await asyncio.wait({sending, listening, dropped}, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for task in (sending, listening, dropped):
-                task.cancel()
-            await asyncio.gather(sending, listening, dropped, return_exceptions=True)
-    if gone.is_set():
+    sending = asyncio.ensure_future(_send(socket, statements, organization, query, session, unread))
+    listening = asyncio.ensure_future(_gone(socket))
+    tasks, dropped = (sending, listening), statements.organizations.catalog.dropped
+    try:
+        while not any(task.done() for task in tasks) and caller.token_id not in dropped:
+            await asyncio.wait(tasks, timeout=DROPPED_SECONDS, return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+    if caller.token_id in dropped or _was_dropped(query):
         with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
             await socket.close(UNAUTHORIZED, "the token was revoked")
+
+
+def _was_dropped(query: Query) -> bool:
+    """Whether a query has ended because its token or organization was dropped."""
+    return query.ended is not None and query.ended[1] == TOKEN_DROPPED
 
 
 async def _send(
@@ -200,8 +209,9 @@ async def _send(
                 position, skip = end, 0
                 if session:
                     query.places[session] = (position, skip)
-        state, message = query.ended or (sqlstate.INTERNAL, "the query has finished")
-        await _error(socket, message, state)
+        if not _was_dropped(query):
+            state, message = query.ended or (sqlstate.INTERNAL, "the query has finished")
+            await _error(socket, message, state)
     except (WebSocketDisconnect, RuntimeError, OSError):
         return
     finally:

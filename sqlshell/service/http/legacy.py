@@ -22,7 +22,7 @@ from sqlshell.service.http.bodies import Bodies, Form, check_names, check_statem
 from sqlshell.service.http.responses import BadRequest, message
 from sqlshell.service.http.results import Partitions
 from sqlshell.service.settings import Settings
-from sqlshell.service.statements.artifacts import is_creation_row
+from sqlshell.service.statements.executor import is_creation_row
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import Statement
 
@@ -106,7 +106,7 @@ class Legacy:
             target = (match[2] or "").lower() if match and action in WITH_TARGET else ""
             head: dict[str, str] = {"id": record.statement_id, "action": action, "target": target}
             outcome = record.outcome
-            secret = self._statements.canceller.undelivered_secrets.take(caller.token_id, record.statement_id)
+            secret = record.take_secret() if record.owner == caller.token_id else None
             if secret is not None:
                 head["secret"] = secret.value
             yield (b"," if number else b"[") + json.dumps(head).encode()[:-1] + b', "data": ['

@@ -47,9 +47,9 @@ from sqlshell.service.http.responses import (
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engine_file
 from sqlshell.service.results.time_zones import in_zone
-from sqlshell.service.statements.batches import Batch
+from sqlshell.service.statements.runner import Batch
+from sqlshell.service.statements.secrets import Secret
 from sqlshell.service.statements.statement import Statement
-from sqlshell.service.statements.undelivered_secrets import Secret, UndeliveredSecrets
 
 BATCH_BYTES = 1 << 20
 """When a response to a batch has this many bytes, the rest goes into the next response."""
@@ -224,10 +224,9 @@ def stretch(layout: Layout, number: int) -> tuple[int, int]:
 class Responses:
     """Makes responses from records."""
 
-    def __init__(self, partitions: Partitions, plane: DataPlane, undelivered_secrets: UndeliveredSecrets) -> None:
+    def __init__(self, partitions: Partitions, plane: DataPlane) -> None:
         self._partitions = partitions
         self._plane = plane
-        self._undelivered = undelivered_secrets
 
     async def one(self, record: Statement, partition: int, timezone: str, request: Request) -> Response:
         """The response for a record: a status while it runs, a failure, or a result set with one partition.
@@ -287,7 +286,7 @@ class Responses:
         """
         parts: list[bytes] = []
         size, failed, context = 0, "", None
-        records = batch.records[start:]
+        records = batch.statements[start:]
         for record in records:
             if (record.running and record.feed is None and not record.started) or size > BATCH_BYTES:
                 break
@@ -305,7 +304,7 @@ class Responses:
                 break
         ended = not any(record.running and record.feed is None for record in records)
         whole = batch.finished.is_set() and len(parts) == len(records) and ended
-        first = batch.records[0]
+        first = batch.statements[0]
         head = StatementResponse(
             sql_state=(failed or sqlstate.DONE) if whole else sqlstate.RUNNING,
             statement_id=first.statement_id,
@@ -393,7 +392,7 @@ class Responses:
         caller = caller_of(request)
         if caller.token_id != record.owner or request.method == "HEAD" or is_by_plane(request):
             return None
-        return self._undelivered.take(caller.token_id, record.statement_id)
+        return record.take_secret()
 
 
 def _minimal(record: Statement, request: Request) -> bool:

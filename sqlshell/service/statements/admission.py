@@ -1,19 +1,17 @@
-"""Admits submissions: checks the limits of their sender, opens their session and creates the records of statements."""
+"""Admits submissions: splits their text, checks the limits of their sender, opens their session, and creates the
+statements."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import uuid
-import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TypeVar
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.interface.models import ContextEcho, StatementRequest
@@ -21,16 +19,15 @@ from sqlshell.service.catalog import Caller
 from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.refusals import InvalidToken, TooManyRequests
-from sqlshell.service.results.results import Spool
+from sqlshell.service.refusals import InvalidRequest, InvalidToken, RequestTooLarge, TooManyRequests
 from sqlshell.service.settings import ORGANIZATION_FACTOR, Settings, limit_note
-from sqlshell.service.statements.reading_thread import ReadingThread
-from sqlshell.service.statements.redaction import RedactedStatement, redacted_statements
-from sqlshell.service.statements.statement import Statement
-from sqlshell.service.statements.store import StatementLoad, StatementStore
+from sqlshell.service.statements.secrets import redacted_statements
+from sqlshell.service.statements.statement import Statement, new_id
+from sqlshell.service.statements.store import StatementStore
+from sqlshell.sql.script import items as script
+from sqlshell.sql.script.scanner import Scanner
 
-if TYPE_CHECKING:
-    from sqlshell.service.results.shared_files import SharedFile
+T = TypeVar("T")
 
 OPENERS = 16
 """Threads that open organizations; each organization has threads of its own for everything else."""
@@ -38,16 +35,28 @@ OPENERS = 16
 CONTROL_SIZE = 4 << 10
 """A request of up to this many bytes may be about statements, and is accepted when others are refused."""
 
+LONG = 4 << 10
+"""Texts of more characters are read in a thread: reading a text of this size takes up to 20 ms."""
+
+PIECE = 16 << 10
+"""Characters that are split before the number of statements is checked."""
+
 SentText = tuple[str, str]
-"""The text of a statement as it was sent, and the semicolon after it."""
+"""The text of a statement as it was sent, and the semicolon after it, with the blanks between them."""
 
 
-class _Sent(Struct, frozen=True):
-    """A statement as it was sent, and the semicolon after it, with the blanks between them."""
+class ReadingThread:
+    """Reads long texts in one thread, so that the event loop goes on meanwhile. Used from the event loop."""
 
-    sql: str
-    semicolon: str
-    redacted: RedactedStatement | None
+    def __init__(self) -> None:
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reading")
+
+    async def read(self, size: int, work: Callable[[], T]) -> T:
+        """Run a function that reads a text of `size` characters: in the thread if the text is long."""
+        return work() if size <= LONG else await asyncio.get_running_loop().run_in_executor(self._thread, work)
+
+    def close(self) -> None:
+        self._thread.shutdown(wait=False, cancel_futures=True)
 
 
 class Admission:
@@ -68,85 +77,77 @@ class Admission:
         self._thread = thread
         self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
 
+    async def split(self, text: str) -> tuple[list[SentText], str]:
+        """The statements of a text, and the name of its first backslash command. Raises Refusal."""
+        items = await self._thread.read(len(text), partial(split, text, self._settings.statements))
+        if not items:
+            raise InvalidRequest("request.statement contains no statement")
+        commands = (item.name for item in items if isinstance(item, script.BackslashCommand))
+        given = [(item.text, item.ending) for item in items if isinstance(item, script.Statement)]
+        # A backslash command is not SQL: the statement fails, but the request is valid.
+        return given or [(text, "")], next(commands, "")
+
     def check_room(self, caller: Caller, size: int) -> None:
         """Raises TooManyRequests if this process would refuse any request with a body of `size` bytes."""
         self._check(caller, 1, 0, 2 if size <= CONTROL_SIZE else 1, {})
 
-    async def check_load(self, caller: Caller, number: int, size: int, times: int) -> None:
+    def _check(
+        self, caller: Caller, number: int, size: int, times: int, elsewhere: Mapping[str, tuple[int, int]]
+    ) -> None:
         """Raises TooManyRequests if a token or organization has too many unfinished statements.
 
         `number` statements with `size` characters are to be added; the limits are multiplied by `times`.
         """
-        elsewhere = await self._store.loads_elsewhere((caller.token_id, caller.organization))
-        self._check(caller, number, size, times, elsewhere)
-
-    def _check(
-        self, caller: Caller, number: int, size: int, times: int, elsewhere: Mapping[str, tuple[int, int]]
-    ) -> None:
-        loads = {}
-        for key, own in self._store.loads((caller.token_id, caller.organization)).items():
-            loads[key] = StatementLoad()
-            further, characters = elsewhere.get(key, (0, 0))
-            loads[key].add(own.number + further, own.size + characters)
+        loads = self._store.loads((caller.token_id, caller.organization))
         both = (caller.token_id, times, "token"), (caller.organization, times * ORGANIZATION_FACTOR, "organization")
         for key, factor, who in both:
-            load = loads[key]
+            further, characters = elsewhere.get(key, (0, 0))
+            has, long = loads[key].number + further, loads[key].size + characters
             cause = ""
-            if load.number + number > self._settings.waiting * factor:
-                cause = f"this {who} has {load.number} unfinished statements {limit_note('waiting')}"
-            elif load.number and load.size + size > self._settings.waiting_size * factor:
-                cause = f"this {who} has unfinished statements with {load.size} characters"
+            if has + number > self._settings.waiting * factor:
+                cause = f"this {who} has {has} unfinished statements {limit_note('waiting')}"
+            elif has and long + size > self._settings.waiting_size * factor:
+                cause = f"this {who} has unfinished statements with {long} characters"
             if cause:
                 raise TooManyRequests(f"{cause}; try again later")
 
+    async def _check_all(self, caller: Caller, given: Sequence[SentText], times: int) -> None:
+        elsewhere = await self._store.loads_elsewhere((caller.token_id, caller.organization))
+        self._check(caller, len(given), sum(len(sql) for sql, _ in given), times, elsewhere)
+
     async def admit(
         self, request: StatementRequest, caller: Caller, given: Sequence[SentText], times: int
-    ) -> tuple[Session, bool, list[Statement]]:
-        """The session of a request, whether it is only for this request, and the records of its statements.
+    ) -> tuple[Session, list[Statement]]:
+        """The session of a request, and its statements. A session without a name is only for this request.
 
         The limits are multiplied by `times`. Raises Refusal, and Failure if no session can be opened.
         """
-        load = len(given), sum(len(text) for text, _ in given)
-        await self.check_load(caller, *load, times)
-        sent = await self._sent(given)
-        session, single_use = await self._session(request, caller, times)
+        await self._check_all(caller, given, times)
+        session = await self._session(request, caller, times)
         with self._sessions.admitting(session):
-            records = [self._record(item, caller, session, request) for item in sent]
-            for before, record in pairwise(records):
-                record.previous = before.statement_id
+            statements = await self._statements(request, caller, given, session)
+            for before, statement in pairwise(statements):
+                statement.previous = before.statement_id
             if caller.token_id in self._organizations.catalog.dropped:
                 raise InvalidToken("invalid token")
             # Others may have been admitted meanwhile; nothing is awaited between this and the admission.
-            await self.check_load(caller, *load, times)
-            await self._store.admit(records)
-        return session, single_use, records
+            await self._check_all(caller, given, times)
+            await self._store.admit(statements)
+        return session, statements
 
     async def without_session(
         self, request: StatementRequest, caller: Caller, given: Sequence[SentText]
     ) -> list[Statement]:
-        """The records of statements that cannot run, for example because their organization cannot be opened."""
-        records = []
-        for item in await self._sent(given):
-            context = _named(request, ContextEcho(caller.organization or None, caller.roles[0]))
-            spool = Spool(lambda: self._organizations.result_file("", "refused"), self._settings.partition_rows)
-            record = Statement(item.sql, caller.organization, caller.token_id, spool, context)
-            record.semicolon, record.redacted = item.semicolon, item.redacted
-            records.append(record)
-        await self._store.admit(records)
-        return records
+        """Statements that cannot run, for example because their organization cannot be opened."""
+        statements = await self._statements(request, caller, given, None)
+        await self._store.admit(statements)
+        return statements
 
     def close(self) -> None:
         self._openers.shutdown(wait=False, cancel_futures=True)
 
-    async def _sent(self, given: Sequence[SentText]) -> list[_Sent]:
-        texts = [sql for sql, _ in given]
-        redacted = await self._thread.read(sum(map(len, texts)), partial(redacted_statements, texts))
-        return [_Sent(*item, redaction) for item, redaction in zip(given, redacted, strict=True)]
-
-    async def _session(self, request: StatementRequest, caller: Caller, times: int) -> tuple[Session, bool]:
-        """The session of a request, and whether it is only for this request; such a session may exceed the limit by the
-        factor `times`.
-        """
+    async def _session(self, request: StatementRequest, caller: Caller, times: int) -> Session:
+        """The session of a request. One without a name may exceed the limit by the factor `times`."""
         name = (request.parameters.session_id if request.parameters else None) or ""
         session = self._sessions.find(caller, name)
         if session is None:
@@ -167,34 +168,44 @@ class Admission:
             # A session that was lost with another process reports that itself.
             session.lost_transaction = bool(name and request.parameters and request.parameters.transaction)
             session = self._sessions.keep(name, session) if name else session
-        return session, not name
+        return session
 
-    def _record(self, sent: _Sent, caller: Caller, session: Session, request: StatementRequest) -> Statement:
-        # If the caller may change the organization, the statement's organization is known only when it starts.
-        organization = session.organization.id if self._organizations.is_embedded else caller.organization
-
-        # A weak reference avoids a cycle that would keep a large text until garbage collection.
-        reference: weakref.ref[Statement]
-
-        def place() -> Path:
-            record = reference()
-            assert record is not None
-            return self._organizations.result_file(record.organization, record.statement_id)
-
-        def shared() -> SharedFile | None:
-            record = reference()
-            assert record is not None
-            return self._organizations.shared_result(record.organization, record.statement_id)
-
-        spool = Spool(place, self._settings.partition_rows, shared)
+    async def _statements(
+        self, request: StatementRequest, caller: Caller, given: Sequence[SentText], session: Session | None
+    ) -> list[Statement]:
+        """The statements of a request, to be run in a session if it has one."""
+        texts = [sql for sql, _ in given]
+        redacted = await self._thread.read(sum(map(len, texts)), partial(redacted_statements, texts))
+        # If the caller may change the organization, a statement's organization is known only when it starts.
+        organization = caller.organization
+        if session is not None and self._organizations.is_embedded:
+            organization = session.organization.id
         # The time zone is set when the statement has run.
-        context = _named(request, replace(session.echo(), timezone=None))
+        echo = replace(session.echo(), timezone=None) if session else ContextEcho(organization or None, caller.roles[0])
+        context = _named(request, echo)
         timezone = (request.parameters.timezone if request.parameters else None) or ""
-        record = Statement(sent.sql, organization, caller.token_id, spool, context, timezone=timezone)
-        record.semicolon, record.redacted = sent.semicolon, sent.redacted
-        record.cached_parse = ParsedStatement(sent.sql, dialect_of(self._organizations))
-        reference = weakref.ref(record)
-        return record
+        dialect = dialect_of(self._organizations)
+        statements = []
+        for (sql, semicolon), redaction in zip(given, redacted, strict=True):
+            number = new_id()
+            statement = Statement(
+                sql, organization, caller.token_id, self._store.place(organization, number), context, number,
+                timezone=timezone, semicolon=semicolon, redacted=redaction, cached_parse=ParsedStatement(sql, dialect),
+            )  # fmt: skip
+            statements.append(statement)
+        return statements
+
+
+def split(text: str, most: int) -> list[script.Item]:
+    """The statements and commands of a text. Raises RequestTooLarge if there are more than `most` statements."""
+    scanner = Scanner()
+    items: list[script.Item] = []
+    for start in (*range(0, len(text), PIECE), None):
+        items += scanner.items(text[start : start + PIECE] if start is not None else None)
+        if len(items) > most and sum(isinstance(item, script.Statement) for item in items) > most:
+            cause = f"request.statement has more than {most} statements"
+            raise RequestTooLarge(f"{cause}; split it into several requests")
+    return items
 
 
 def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:

@@ -6,19 +6,16 @@ import asyncio
 import contextlib
 import errno
 import time
-from collections.abc import Iterator, Sequence
-from typing import Final
-
-from msgspec import Struct, field
+from collections.abc import Sequence
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.settings import Settings
-from sqlshell.service.statements.statement import STOPPED, State, Statement, wait_for_response
+from sqlshell.service.statements.statement import NOT_BEGUN, STOPPED, State, Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
-from sqlshell.service.statements.undelivered_secrets import UndeliveredSecrets
 from sqlshell.service.storage.storage import StorageError, Unavailable, Unreachable
 
 TERMINATE_SECONDS = 120.0
@@ -34,24 +31,7 @@ SWEEP_SIZE = 8 << 20
 UNREAD_SECONDS = 300.0
 """How long a SELECT on a stream runs without readers."""
 
-SECRETLESS = 2_000
-"""Characters that are stored of an error message for a statement with secrets."""
-
 TOKEN_DROPPED = "the token of the statement, or its organization, was dropped"
-
-
-NOT_BEGUN = "not run: the process of the service stopped before the statement ran"
-
-
-class _Reader(Struct, eq=False):
-    """A reader of a SELECT on a stream."""
-
-    record: Statement
-    token_id: str
-    dropped: asyncio.Event = field(default_factory=asyncio.Event)
-
-
-WARNING_NOT_RECORDED: Final = "the warning is not recorded because it may contain secrets"
 
 
 class Canceller:
@@ -64,61 +44,56 @@ class Canceller:
         self._sessions = sessions
         self._store = store
         self._settings = settings
-        self.undelivered_secrets = UndeliveredSecrets()
-        self._readers: set[_Reader] = set()
         self._ending: set[asyncio.Task[None]] = set()
 
-    @contextlib.contextmanager
-    def reading(self, record: Statement, token_id: str) -> Iterator[asyncio.Event]:
-        """Register a reader of a SELECT on a stream; the event is set when its token or organization is dropped."""
-        reader = _Reader(record, token_id)
-        self._readers.add(reader)
-        try:
-            yield reader.dropped
-        finally:
-            self._readers.discard(reader)
-
     async def end_dropped(self) -> None:
-        """Cancel the statements and readers of dropped tokens and of dropped organizations."""
+        """Cancel the statements of dropped tokens and of dropped organizations."""
         catalog = self._organizations.catalog
         tokens, organizations = catalog.dropped, {key for key, _ in await catalog.run_async(catalog.organizations)}
 
-        def is_gone(record: Statement) -> bool:
-            return record.owner in tokens or bool(record.organization and record.organization not in organizations)
+        def is_gone(statement: Statement) -> bool:
+            return statement.owner in tokens or bool(
+                statement.organization and statement.organization not in organizations
+            )
 
         for session in self._sessions.of_tokens(tokens):
             session.ended = True
             self._sessions.forget(session)
-        for token_id in tokens:
-            self.undelivered_secrets.forget(token_id)
-        for reader in list(self._readers):
-            if reader.token_id in tokens or is_gone(reader.record):
-                reader.dropped.set()
-        for record in self._store.running():
-            if not is_gone(record):
-                continue
-            canceled = record.cancel((sqlstate.CANCELED, TOKEN_DROPPED))
-            if record.feed is not None:
-                await self.end_stream_query(record, sqlstate.CANCELED, TOKEN_DROPPED)
-            elif not record.started:
-                self.finish(record, sqlstate.CANCELED, TOKEN_DROPPED)
-            elif canceled:
-                self.end_soon(record)
+        for statement in self._store.running():
+            if is_gone(statement):
+                await self.cancel(statement, (sqlstate.CANCELED, TOKEN_DROPPED))
         self._store.keep_only(organizations)
 
-    def end_soon(self, record: Statement) -> None:
+    async def cancel(self, statement: Statement, cause: tuple[str, str] | None = None) -> None:
+        """Cancel a statement, with a sqlState and message if it is not for a user, while the caller goes on."""
+        canceled = statement.cancel(cause)
+        if not await self.end_idle(statement, cause) and canceled:
+            self._end_soon(statement)
+
+    async def end_idle(self, statement: Statement, cause: tuple[str, str] | None = None) -> bool:
+        """End a canceled statement for which the engine runs nothing; returns False for others."""
+        if statement.feed is not None:
+            await self.end_stream_query(statement, *(cause or (sqlstate.CANCELED, QUERY_ENDED)))
+        elif not statement.started:
+            self.finish(statement, *(cause or (sqlstate.CANCELED, CANCELED_BEFORE_START)))
+            await self._store.settled(statement)
+        else:
+            return False
+        return True
+
+    def _end_soon(self, statement: Statement) -> None:
         """Interrupt a statement that is to be canceled, in a task, until it has ended."""
-        task = asyncio.ensure_future(self.until_ended(record))
+        task = asyncio.ensure_future(self.until_ended(statement))
         self._ending.add(task)
         task.add_done_callback(self._ending.discard)
 
     def end_overdue(self) -> None:
         """Cancel the statements that have run past their deadlines."""
         now = time.monotonic()
-        for record in self._store.running():
-            overdue = record.connection is not None and record.deadline < now
-            if overdue and record.cancel((sqlstate.TIMEOUT, record.timeout)):
-                self.end_soon(record)
+        for statement in self._store.running():
+            overdue = statement.connection is not None and statement.deadline < now
+            if overdue and statement.cancel((sqlstate.TIMEOUT, statement.timeout)):
+                self._end_soon(statement)
 
     async def until_ended(self, target: Statement) -> None:
         """Interrupt until the statement has ended: an interrupt between two steps of a statement may be lost."""
@@ -145,30 +120,33 @@ class Canceller:
                     await self.until_ended(item)
         self._sessions.forget(target)
 
-    async def end_stream_query(self, record: Statement, state: str, message: str) -> None:
-        self.finish(record, state, message)
+    async def end_stream_query(self, statement: Statement, state: str, message: str) -> None:
+        self.finish(statement, state, message)
         for organization in self._organizations.opened():
-            await organization.streams.end(record.statement_id, state, message)
+            await organization.streams.end(statement.statement_id, state, message)
 
     async def fail_stream_query(self, query_id: str, failure: Failure) -> None:
         """Finish a SELECT on a stream that can no longer be read."""
-        record = self._store.find(query_id)
-        if record is not None and record.running:
-            await self.end_stream_query(record, failure.sql_state, failure.message)
+        statement = self._store.find(query_id)
+        if statement is not None and statement.running:
+            await self.end_stream_query(statement, failure.sql_state, failure.message)
 
-    def finish(self, record: Statement, state: str, message: str, session: Session | None = None) -> None:
+    def finish(self, statement: Statement, state: str, message: str, session: Session | None = None) -> None:
         """Finish a statement, in the context of its session if one is given, unless it has an end already."""
-        if record.unfinished and session is not None:
-            record.context = session.echo()
-        self.finish_all([(record, state, message)])
+        if statement.unfinished and session is not None:
+            statement.context = session.echo()
+        self.finish_all([(statement, state, message)])
 
     def finish_all(self, endings: Sequence[tuple[Statement, str, str]]) -> None:
         """Finish statements, each with a sqlState and a message, except those that have an end already."""
         endings = [item for item in endings if item[0].move_to(State.after(item[1], item[2]))]
         self._store.finish(
-            *((record, state, _without_secrets(record, state, message)) for record, state, message in endings)
+            *(
+                (item, state, item.redacted.clean(state, text) if item.redacted else text)
+                for item, state, text in endings
+            )
         )
-        if any(record.spool.size > SWEEP_SIZE for record, _, _ in endings):
+        if any(statement.spool.size > SWEEP_SIZE for statement, _, _ in endings):
             with contextlib.suppress(StorageError):
                 self.sweep()
 
@@ -181,39 +159,27 @@ class Canceller:
         oldest = asyncio.get_running_loop().time() - UNREAD_SECONDS
         for organization in self._organizations.opened():
             for query in organization.streams.queries():
-                record = self._store.find(query.query_id)
-                if record is not None and not query.readers and query.idle_since < oldest:
+                statement = self._store.find(query.query_id)
+                if statement is not None and not query.readers and query.idle_since < oldest:
                     await self.end_stream_query(
-                        record, sqlstate.CANCELED, "canceled because no client was reading its result"
+                        statement, sqlstate.CANCELED, "canceled because no client was reading its result"
                     )
 
 
-def _without_secrets(record: Statement, state: str, message: str) -> str:
-    """A message without the secrets of its statement. That of a success, such as `CREATE SECRET`, has none."""
-    if record.redacted is None or not message or state == sqlstate.DONE:
-        return message
-    from sqlshell.sql.analysis.secrets import NOT_RECORDED, without_values
-
-    if record.redacted.cut:
-        return NOT_RECORDED if sqlstate.failed(state) else WARNING_NOT_RECORDED
-
-    return without_values(message[:SECRETLESS], record.redacted.values)
-
-
-def when_stopped(record: Statement) -> tuple[str, str]:
+def when_stopped(statement: Statement) -> tuple[str, str]:
     """The sqlState and message of a statement that the end of the service ends."""
-    return (sqlstate.INTERNAL, STOPPED) if record.started else (sqlstate.CANCELED, NOT_BEGUN)
+    return (sqlstate.INTERNAL, STOPPED) if statement.started else (sqlstate.CANCELED, NOT_BEGUN)
 
 
-def end_of(error: BaseException, record: Statement) -> tuple[str, str]:
+def end_of(error: BaseException, statement: Statement) -> tuple[str, str]:
     """The sqlState and message for an error that ended a statement."""
     if isinstance(error, ResultLost):
-        state, message = end_of(error.error, record)
+        state, message = end_of(error.error, statement)
         effect = "took effect" if error.certain else "may have taken effect"
         return state, f"the statement {effect}, but its result could not be stored: {message}"
     if isinstance(error, Failure):
-        if record.cause is not None and error.sql_state == sqlstate.CANCELED:
-            return record.cause
+        if statement.cause is not None and error.sql_state == sqlstate.CANCELED:
+            return statement.cause
         return error.sql_state, error.message
     if isinstance(error, OSError):
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}

@@ -1,25 +1,25 @@
-"""Runs statements about statements and sessions: TERMINATE, LIST QUERIES, LIST SESSIONS and DESCRIBE QUERY."""
+"""Runs statements about statements and sessions: TERMINATE, LIST QUERIES, LIST SESSIONS and DESCRIBE QUERY.
+
+A query's ID is its statementID.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import time
-from functools import partial
 from typing import TYPE_CHECKING, TypeGuard
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome
+from sqlshell.service.engines.engine import Outcome, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import require
 from sqlshell.service.objects.listing import List
 from sqlshell.service.objects.query import DescribeQuery, Query, Terminate, TerminateSession
-from sqlshell.service.objects.result_rows import keep
+from sqlshell.service.objects.result_rows import Facts, keep, stamp, table
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.rights import Rights
-from sqlshell.service.statements import queries
-from sqlshell.service.statements.canceller import QUERY_ENDED, TERMINATE_SECONDS, Canceller
-from sqlshell.service.statements.reading_thread import ReadingThread
-from sqlshell.service.statements.statement import State, Statement
+from sqlshell.service.statements.canceller import TERMINATE_SECONDS, Canceller
+from sqlshell.service.statements.statement import LISTED, State, Statement
 from sqlshell.service.statements.store import StatementStore
 
 if TYPE_CHECKING:
@@ -27,6 +27,9 @@ if TYPE_CHECKING:
 
 ControlStatement = Terminate | TerminateSession | DescribeQuery | List
 """Statements about statements and sessions. Alone in a submission, they bypass the queues of session and pool."""
+
+HIDDEN = "<insufficient privilege>"
+"""Shown instead of a statement that the caller may not read."""
 
 
 def is_control(asked: object) -> TypeGuard[ControlStatement]:
@@ -40,72 +43,55 @@ class Control:
     """Runs control statements. Used from the event loop."""
 
     def __init__(
-        self,
-        sessions: Sessions,
-        store: StatementStore,
-        canceller: Canceller,
-        thread: ReadingThread,
-        cluster: Cluster | None,
+        self, sessions: Sessions, store: StatementStore, canceller: Canceller, cluster: Cluster | None
     ) -> None:
         self._cluster = cluster
         self._sessions = sessions
         self._store = store
         self._canceller = canceller
-        self._thread = thread
 
-    async def run(self, session: Session, record: Statement, asked: ControlStatement) -> None:
+    async def run(self, session: Session, statement: Statement, asked: ControlStatement) -> None:
         """Run a control statement, which does not change the context. Raises Failure."""
-        organization, catalog = session.organization.id, session.organization.catalog
+        self._store.note_begun([statement])
         # The operator needs these statements most when the storage of results cannot be used.
-        record.spool.may_stay_local = True
-        if isinstance(asked, TerminateSession):
-            await self._terminate_session(session, record, asked)
-            return
-        if isinstance(asked, Terminate):
-            record.start()
-            record.outcome = Outcome(message=await self._terminate(session, asked.statement_id))
-        elif isinstance(asked, DescribeQuery):
-            target = await self.readable(session, asked.statement_id, "DESCRIBE QUERY")
-            await self._look_elsewhere(target)
-            record.outcome = queries.describe(target, asked.part, record.spool)
-        elif asked.what == "sessions":
-            owners = await catalog.run_async(lambda: catalog.owners(organization))
-            running = {id(item.connection) for item in self._store.running() if item.connection is not None}
-            # Several processes share an engine, and with that the only organization.
-            elsewhere = () if self._cluster is None else await self._cluster.run_async(self._cluster.sessions_elsewhere)
-            record.outcome = queries.list_sessions(
-                self._sessions.of_organization(organization), running, owners, record.spool, elsewhere
-            )
-        else:
-            record.outcome = await self._thread.run(partial(self._list_queries, session, record))
-            self._canceller.finish(record, sqlstate.DONE, record.outcome.message)
-            return
-        record.spool.finish()
-        self._canceller.finish(record, sqlstate.DONE, record.outcome.message)
+        statement.spool.may_stay_local = True
+        match asked:
+            case Terminate():
+                statement.start()
+                outcome = Outcome(message=await self._terminate(session, asked.statement_id))
+            case TerminateSession():
+                await self._terminate_session(session, statement, asked)
+                outcome = Outcome(message="TERMINATE SESSION")
+            case DescribeQuery():
+                target = await self.readable(session, asked.statement_id, "DESCRIBE QUERY")
+                outcome = _describe(await self._state_of(target), asked.part, statement.spool)
+            case List(what="sessions"):
+                outcome = await self._list_sessions(session, statement.spool)
+            case List():
+                outcome = await asyncio.to_thread(self._list_queries, session, statement)
+        statement.outcome = outcome
+        statement.spool.finish()
+        self._canceller.finish(statement, sqlstate.DONE, outcome.message)
 
-    async def _look_elsewhere(self, target: Statement) -> None:
-        """Note whether another process of the service runs a statement."""
+    def _list_queries(self, session: Session, statement: Statement) -> Outcome:
+        """LIST QUERIES, in a thread: a thousand rows take a while."""
+        outcome = keep(Query.listing, listed(self._store, session, statement), statement.spool)
+        statement.spool.finish()
+        return outcome
+
+    async def _state_of(self, target: Statement) -> Statement:
+        """A statement; one of another process of the service with the state that it has there."""
         if self._cluster is not None and target.running and target.process not in {"", self._cluster.id}:
             running = await self._cluster.run_async(self._cluster.have_slots, [target.statement_id])
             target.state = State.RUNNING if running else State.SUBMITTED
+        return target
 
     async def readable(self, session: Session, statement_id: str, what: str) -> Statement:
         """A statement that the session may read. Raises Failure."""
         target = await self._target(session, statement_id)
-        if not queries.may_read(session, target):
+        if not _may_read(session, target):
             require(session, Rights.OBJECTS, f"{what} of another token's statement")
         return target
-
-    def _list_queries(self, session: Session, record: Statement) -> Outcome:
-        """LIST QUERIES, in a thread: making a thousand rows takes a while."""
-        records = self._store.latest(session.organization.id, 1001)
-        if not session.caller.organization:
-            records = sorted(records + self._store.latest("", 1001), key=lambda item: item.created, reverse=True)
-        # LIST QUERIES does not list itself.
-        records = [item for item in records if item is not record]
-        outcome = keep(Query.listing, queries.listed(records, session), record.spool)
-        record.spool.finish()
-        return outcome
 
     async def _target(self, session: Session, statement_id: str) -> Statement:
         target = await self._store.look_up(statement_id.lower())
@@ -122,18 +108,13 @@ class Control:
             target.cancel()
             if self._cluster is not None and target.process not in {"", self._cluster.id}:
                 target = await self._ended_elsewhere(self._cluster, target)
-            elif target.feed is not None:
-                await self._canceller.end_stream_query(target, sqlstate.CANCELED, QUERY_ENDED)
-            elif not target.started:
-                self._canceller.finish(target, sqlstate.CANCELED, CANCELED_BEFORE_START)
-                await self._store.settled(target)
-            else:
+            elif not await self._canceller.end_idle(target):
                 await self._canceller.until_ended(target)
         meaning = "is still running" if target.running else f"has state {target.sql_state}"
         return f"query {statement_id} {meaning} ({sqlstate.meaning(target.sql_state)})"
 
     async def _ended_elsewhere(self, cluster: Cluster, target: Statement) -> Statement:
-        """Have another process cancel a statement; returns its record as it is then."""
+        """Have another process cancel a statement; returns it as it is then."""
         await cluster.run_async(cluster.ask_to_end, target.statement_id)
         until = time.monotonic() + TERMINATE_SECONDS
         while target.running and time.monotonic() < until:
@@ -141,26 +122,20 @@ class Control:
             target = await self._store.look_up(target.statement_id) or target
         return target
 
-    async def _terminate_session(self, session: Session, record: Statement, asked: TerminateSession) -> None:
+    async def _terminate_session(self, session: Session, statement: Statement, asked: TerminateSession) -> None:
         """Terminate a session: at once, canceling its statements, or once they have finished. Raises Failure."""
-        # Several processes share an engine, and with that the only organization.
-        known = () if self._cluster is None else await self._cluster.run_async(self._cluster.sessions_elsewhere)
-        elsewhere = {token for token, name in known if name == asked.name}
+        elsewhere = {token for token, name in await self._sessions_elsewhere() if name == asked.name}
         owner = self._sessions.owner_of(asked.name, session, elsewhere)
         if owner != session.caller.token_id:
             require(session, Rights.OBJECTS, "TERMINATE SESSION of another token's session")
-        record.start()
+        statement.start()
         target = self._sessions.of(owner, asked.name)
         if target is not None:
-            await self._canceller.end_session(target, when_idle=asked.when_idle, besides=record)
+            await self._canceller.end_session(target, when_idle=asked.when_idle, besides=statement)
         elif self._cluster is not None:
             await self._end_session_elsewhere(self._cluster, owner, asked)
-        record.outcome = Outcome(message="TERMINATE SESSION")
-        record.spool.finish()
-        self._canceller.finish(record, sqlstate.DONE, record.outcome.message)
 
-    @staticmethod
-    async def _end_session_elsewhere(cluster: Cluster, owner: str, asked: TerminateSession) -> None:
+    async def _end_session_elsewhere(self, cluster: Cluster, owner: str, asked: TerminateSession) -> None:
         """Have another process end a session. Raises Failure if it has not done so in time."""
         await cluster.run_async(cluster.ask_to_end_session, owner, asked.name, asked.when_idle)
         until = time.monotonic() + TERMINATE_SECONDS
@@ -172,3 +147,97 @@ class Control:
                 )
                 raise Failure(sqlstate.TIMEOUT, message)
             await asyncio.sleep(0.1)
+
+    async def _sessions_elsewhere(self) -> list[tuple[str, str]]:
+        """Token and name of each session of other processes, which share the engine and so the only organization."""
+        return [] if self._cluster is None else await self._cluster.run_async(self._cluster.sessions_elsewhere)
+
+    async def _list_sessions(self, session: Session, sink: Sink) -> Outcome:
+        """The sessions of an organization; those of other processes by their names alone."""
+        organization, catalog = session.organization.id, session.organization.catalog
+        owners = await catalog.run_async(lambda: catalog.owners(organization))
+        running = {id(item.connection) for item in self._store.running() if item.connection is not None}
+        rows: list[tuple[str, ...]] = []
+        for item in self._sessions.of_organization(organization):
+            owner = owners.get(item.caller.token_id, item.caller.token_id)
+            state = "running" if id(item.connection) in running else "waiting" if item.waiting else "idle"
+            transaction = str(bool(item.connection.transaction)).lower()
+            idle = 0 if item.waiting else int(time.monotonic() - item.used)
+            place = (item.role, item.connection.database, item.connection.schema)
+            rows.append((item.name, state, owner, *place, transaction, stamp(item.created), str(idle)))
+        for token, name in await self._sessions_elsewhere():
+            rows.append((name, "elsewhere", owners.get(token, token), "", "", "", "", "", ""))
+        columns = ("id", "state", "owner", "role", "database", "schema", "transaction", "created", "idle_seconds")
+        return table(sink, columns, rows)
+
+
+def listed(store: StatementStore, session: Session, besides: Statement) -> list[Facts]:
+    """The facts about the latest statements of a session's organization except one, with the text of those that the
+    session may read. For any thread.
+    """
+    statements = store.latest(session.organization.id, 1001)
+    if not session.caller.organization:
+        statements = sorted(statements + store.latest("", 1001), key=lambda item: item.created, reverse=True)
+    owners = session.organization.catalog.owners(session.organization.id)
+    return [
+        facts_of(item, owners.get(item.owner, item.owner), item.text[:LISTED] if _may_read(session, item) else HIDDEN)
+        for item in statements
+        if item is not besides
+    ]
+
+
+def facts_of(statement: Statement, owner: str, sql: str) -> Facts:
+    """The facts about a statement."""
+    return {
+        "id": statement.statement_id,
+        "name": statement.statement_id,
+        "version": 1,
+        "intended": statement.status,
+        "state": statement.status,
+        "sql_state": statement.sql_state,
+        "statement": sql,
+        "owner": owner,
+        "created": statement.created,
+        "updated": statement.finished or statement.created,
+    }
+
+
+def _may_read(session: Session, statement: Statement) -> bool:
+    """Whether a session may read the text of a statement: its own token's, or all for owners."""
+    return statement.owner == session.caller.token_id or session.rights >= Rights.OBJECTS
+
+
+def _describe(statement: Statement, part: str, sink: Sink) -> Outcome:
+    """Describe one statement: its properties, HISTORY or EVENTS (its past states), STATE, or METRICS."""
+    match part:
+        case "history" | "events":
+            rows = [("submitted", "", stamp(statement.created))]
+            if not statement.running:
+                rows.append((statement.status, statement.message, stamp(statement.finished)))
+            elif statement.started:
+                rows.append(("running", "", stamp(statement.created)))
+            return table(sink, ("state", "messages", "time"), rows)
+        case "state":
+            return table(
+                sink, ("id", "state", "sqlState"), [(statement.statement_id, statement.status, statement.sql_state)]
+            )
+        case "metrics":
+            ended = statement.finished or statement.created
+            took = f"{ended - statement.created:.3f}"
+            values = (statement.statement_id, str(statement.spool.layout.rows), str(statement.spool.size), took)
+            return table(sink, ("id", "rows", "bytes", "seconds"), [values])
+    context = statement.context
+    properties = {
+        "id": statement.statement_id,
+        "state": statement.status,
+        "error": statement.message if sqlstate.failed(statement.sql_state) else "",
+        "sqlState": statement.sql_state,
+        "message": statement.message,
+        "query": statement.text[:LISTED],
+        "created": stamp(statement.created),
+        "finished": stamp(statement.finished) if statement.finished else "",
+        "rows": str(statement.spool.layout.rows),
+        "database": context.database_name or "",
+        "schema": context.schema_name or "",
+    }
+    return table(sink, ("Property", "Value"), list(properties.items()))

@@ -1,4 +1,5 @@
-"""The periodic work of a process in a cluster: its lease, requests to cancel, and statements of dead processes."""
+"""One process among several that share their statements: its store, and its periodic work. It renews its lease, cancels
+what others ask it to cancel, and goes on with the statements of dead processes."""
 
 from __future__ import annotations
 
@@ -8,8 +9,9 @@ import logging
 import random
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Coroutine, Sequence
-from typing import Any, Protocol
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from functools import partial
+from typing import Any
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR
@@ -19,11 +21,22 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.canceller import Canceller
-from sqlshell.service.statements.shared_store import SharedStatementStore
+from sqlshell.service.statements.runner import Runner
 from sqlshell.service.statements.statement import State, Statement
-from sqlshell.service.statements.store import StatementStore
-from sqlshell.service.storage.storage import StorageError, Unreachable
+from sqlshell.service.statements.store import (
+    COLUMNS,
+    DELETED,
+    INSERT,
+    LISTED_COLUMNS,
+    OPERATION,
+    Ending,
+    Row,
+    StatementStore,
+)
+from sqlshell.service.storage.postgresql import PostgresqlStorage
+from sqlshell.service.storage.storage import StorageError, Unavailable, Unreachable
 
 SLOT_SECONDS = (0.01, 0.03)
 """The shortest and the longest pause between two attempts of a process to take a slot of a pool."""
@@ -34,26 +47,195 @@ SWEEP_SECONDS = 600.0
 UNUSED_SECONDS = 60.0
 """How long a session may belong to a process that has not opened it."""
 
+_ENDED_HERE = (
+    "UPDATE statements SET organization = ?, state = ?, message = ?, finished = ?, context = ?, outcome = ?, body = ?, "
+    f"bytes = ? WHERE id = ? AND process = ? AND state = '{sqlstate.RUNNING}'"
+)
+
+TAKEN_OVER = "another process of the service has taken over the statement; look the statement up again"
+
+_INSERT_HERE = (
+    f"{INSERT.partition(' VALUES ')[0]} SELECT v.* FROM (VALUES (?, ?, ?, ?, ?::float8, ?::float8, ?, ?, ?::bytea, "
+    "?::bytea, ?::bytea, ?::bigint, ?, ?)) v WHERE EXISTS (SELECT FROM processes WHERE id = ?)"
+)
+"""INSERT for a process that has its lease."""
+
 _log = logging.getLogger("sqlshell.service")
 
 
-class MemberService(Protocol):
-    """The part of StatementService that Membership uses."""
+class SharedStatementStore(StatementStore):
+    """Records are written before they run and when they end. An end counts only if no other process has taken the
+    statement over. The event loop does not wait for the database.
+    """
 
-    organizations: Organizations
-    store: StatementStore
-    canceller: Canceller
+    def __init__(self, storage: PostgresqlStorage, place: Callable[[str, str], Spool], cluster: Cluster) -> None:
+        self._cluster = cluster
+        self._shared = storage
+        self._unwritten: list[Ending] = []
+        """Ends that wait for the task that writes them, or for a database that responds."""
+        self._writing: asyncio.Task[None] | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+        super().__init__(storage, place)
 
-    def resume(self, records: Sequence[Statement]) -> None: ...
+    @property
+    def process(self) -> str:
+        return self._cluster.id
+
+    async def admit(self, statements: Sequence[Statement]) -> None:
+        """Add statements. Raises Unavailable if they cannot be written: another process could not find them."""
+        self._register(statements)
+        try:
+            await self._shared.run_async(partial(self._insert, [self._row(statement) for statement in statements]))
+        except BaseException:
+            # If a row was written nevertheless, the next beat finds it and ends it.
+            self._unregister(statements)
+            raise
+
+    def drop(self, statements: Sequence[Statement]) -> None:
+        self._unregister(statements)
+        rows = [(statement.statement_id,) for statement in statements]
+        self._start(self._write_best_effort(lambda: self._shared.write_all(DELETED, rows)))
+
+    def note_operation(self, statement: Statement, operation: str) -> None:
+        statement.operation = operation
+        self._start(self._write_best_effort(lambda: self._shared.write(OPERATION, (operation, statement.statement_id))))
+
+    async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
+        return await self._shared.run_async(lambda: self._cluster.loads(keys))
+
+    def finish(self, *endings: tuple[Statement, str, str]) -> None:
+        self._unwritten += self._prepared(endings)
+        self.write_again()
+
+    async def settled(self, statement: Statement) -> None:
+        if not statement.unfinished:
+            await statement.done.wait()
+
+    def write_again(self) -> None:
+        """Begin to write the ends that are not written yet, unless that is going on."""
+        if self._unwritten and (self._writing is None or self._writing.done()):
+            self._writing = asyncio.ensure_future(self._write())
+
+    async def flush(self) -> None:
+        """Wait until all ends are written, if the database responds."""
+        self.write_again()
+        if self._writing is not None:
+            await self._writing
+        await asyncio.gather(*self._tasks)
+
+    async def load_interrupted(self) -> list[Statement]:
+        """interrupted(), while the event loop goes on. Raises StorageError."""
+        return self._mark_running(await self._shared.run_async(self._stored_as_running))
+
+    def latest(self, organization: str, number: int) -> list[Statement]:
+        rows = self._storage.read(
+            f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND state = ? AND process <> ?",
+            (organization, sqlstate.RUNNING, self.process),
+        )
+        elsewhere = [self._restored(row) for row in rows]
+        have_slots = self._cluster.have_slots([item.statement_id for item in elsewhere]) if elsewhere else ()
+        for item in elsewhere:
+            item.state = State.RUNNING if item.statement_id in have_slots else State.SUBMITTED
+        return sorted(elsewhere + super().latest(organization, number), key=lambda item: item.created, reverse=True)
+
+    def _insert(self, rows: Sequence[Row]) -> None:
+        """Write new statements, for any thread. Raises Unavailable if this process has lost its lease: others may run
+        statements of the same session already.
+        """
+        if len(rows) == 1:
+            held = bool(self._shared.write(_INSERT_HERE, (*rows[0], self.process)))
+        else:
+            held = self._cluster.holds_lease()
+            if held:
+                self._shared.write_all(INSERT, rows)
+        if not held:
+            raise Unavailable("this process of the service has lost its lease")
+
+    async def _write(self) -> None:
+        """Write ends together, as they arrive, until all are written or the database does not respond."""
+        most: int | None = None
+        while self._unwritten:
+            endings = self._unwritten[:most]
+            try:
+                results = await self._shared.run_async(partial(self._write_ends, endings))
+            except Unavailable:
+                # The next beat begins again.
+                return
+            except StorageError as error:
+                if len(endings) > 1:
+                    # One of them is refused: the others are written without it.
+                    most = 1
+                    continue
+                self._refuse(endings[0], error)
+                results = [True]
+            del self._unwritten[: len(endings)]
+            self._settle_as(endings, results)
+
+    def _refuse(self, ending: Ending, error: StorageError) -> None:
+        """Give a statement whose end the database refuses an end for the clients of this process."""
+        _log.warning("cannot record the outcome of statement %s: %s", ending.statement.statement_id, error)
+        ending.statement.outcome = None
+        ending.statement.spool.drop()
+        ending.state, ending.message = sqlstate.INTERNAL, "the result cannot be stored in the database of the service"
+
+    def _write_ends(self, endings: Sequence[Ending]) -> list[Statement | bool | None]:
+        """Write ends, for any thread; returns True for each, or, for a statement that is recorded already by another
+        process that has taken it over or by an earlier attempt of this one, its statement as far as it is known.
+        """
+        rows = []
+        for item in endings:
+            statement_id, organization, _, _, _, finished, state, message, *result, _, process = item.row
+            rows.append((organization, state, message, finished, *result, statement_id, process))
+        changed = self._shared.write_each(_ENDED_HERE, rows)
+        return [bool(number) or self._taken_over(item.statement) for item, number in zip(endings, changed, strict=True)]
+
+    def _taken_over(self, statement: Statement) -> Statement | None:
+        rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (statement.statement_id,))
+        stored = self._restored(rows[0]) if rows else None
+        return None if stored is None or stored.running else stored
+
+    def _settle_as(self, endings: Sequence[Ending], results: Sequence[Statement | bool | None]) -> None:
+        for item, stored in zip(endings, results, strict=True):
+            if stored is True:
+                continue
+            statement = item.statement
+            statement.outcome = None
+            statement.spool.forget()
+            item.state, item.message = sqlstate.INTERNAL, TAKEN_OVER
+            if isinstance(stored, Statement):
+                statement.outcome, statement.spool = stored.outcome, stored.spool
+                item.state, item.message = stored.sql_state, stored.message
+        self._settle(endings)
+
+    async def _write_best_effort(self, work: Callable[[], object]) -> None:
+        """Write what can be lost."""
+        with contextlib.suppress(StorageError):
+            await self._shared.run_async(work)
+
+    def _start(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
 
 
 class Membership:
     """Renews the lease, cancels what others ask to cancel, and takes over what dead processes ran."""
 
-    def __init__(self, cluster: Cluster, statements: MemberService, sessions: Sessions) -> None:
+    def __init__(
+        self,
+        cluster: Cluster,
+        organizations: Organizations,
+        sessions: Sessions,
+        store: SharedStatementStore,
+        canceller: Canceller,
+        runner: Runner,
+    ) -> None:
         self._cluster = cluster
-        self._statements = statements
+        self._organizations = organizations
         self._sessions = sessions
+        self._store = store
+        self._canceller = canceller
+        self._runner = runner
         self._tasks: set[asyncio.Task[None]] = set()
         self._beating: asyncio.Task[None] | None = None
         self._unused: dict[tuple[str, str], float] = {}
@@ -68,6 +250,8 @@ class Membership:
         sessions.on_end = self._session_ended
         sessions.was_lost = cluster.was_lost
         sessions.number_elsewhere = cluster.number_elsewhere
+        runner.slot = self.slot
+        runner.note_transaction = self.note_transaction
 
     def start(self) -> None:
         self._beating = asyncio.ensure_future(self._beat())
@@ -76,28 +260,37 @@ class Membership:
         """Leave the cluster, so that others need not wait for the end of the lease."""
         if self._beating is not None:
             self._beating.cancel()
-        if isinstance(self._statements.store, SharedStatementStore):
-            await self._statements.store.flush()
+        await self._store.flush()
         with contextlib.suppress(StorageError):
             await self._cluster.run_async(self._cluster.leave)
 
     @contextlib.asynccontextmanager
-    async def slot(self, session: Session, pool: Pool, record: Statement) -> AsyncIterator[None]:
+    async def slot(self, session: Session, pool: Pool, statement: Statement) -> AsyncIterator[None]:
         """Hold a slot of a pool, whose number counts in all processes together. Raises Failure."""
         place = session.organization.id, pool.name
         try:
             async with self._lines[place]:
                 # The concurrency of the pool may change meanwhile.
                 while not await self._cluster.run_async(
-                    self._cluster.take_slot, *place, pool.size.concurrency, record.statement_id
+                    self._cluster.take_slot, *place, pool.size.concurrency, statement.statement_id
                 ):
-                    if record.state is State.ENDING:
+                    if statement.state is State.ENDING:
                         raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
                     await asyncio.sleep(random.uniform(*SLOT_SECONDS))
             yield
         finally:
             with contextlib.suppress(StorageError):
-                await self._cluster.run_async(self._cluster.free_slot, record.statement_id)
+                await self._cluster.run_async(self._cluster.free_slot, statement.statement_id)
+
+    async def note_transaction(self, session: Session) -> None:
+        """Before the outcome of a statement is reported, tell the others whether it left a transaction open."""
+        is_open = bool(session.connection.transaction)
+        if session.name and is_open != session.noted_transaction:
+            # If the database does not respond, the end of the statement waits for it too, and the next one tries again.
+            with contextlib.suppress(StorageError):
+                noted = session.caller.token_id, session.name, is_open
+                await self._cluster.run_async(self._cluster.note_transaction, *noted)
+                session.noted_transaction = is_open
 
     async def give_up_idle_sessions(self) -> None:
         """Leave the sessions that run nothing to the other processes: this one stops."""
@@ -111,8 +304,7 @@ class Membership:
 
     async def count_kept(self) -> None:
         """Count what all processes have stored. Raises StorageError."""
-        store = self._statements.store
-        store.note_kept(await asyncio.to_thread(store.kept))
+        self._store.note_kept(await asyncio.to_thread(self._store.kept))
 
     async def _beat(self) -> None:
         failed = False
@@ -135,7 +327,7 @@ class Membership:
             await asyncio.sleep(BEAT_SECONDS)
 
     async def _look_around(self) -> None:
-        cluster, store = self._cluster, self._statements.store
+        cluster, store = self._cluster, self._store
         if not await cluster.run_async(cluster.renew):
             await self._rejoin()
         dead = await cluster.run_async(cluster.take_over)
@@ -151,29 +343,27 @@ class Membership:
         for asked in set(await cluster.run_async(cluster.sessions_asked_to_end)) - self._ending:
             self._ending.add(asked)
             self._start(self._end_session(*asked))
-        if isinstance(store, SharedStatementStore):
-            store.write_again()
-            self._statements.resume(await store.load_interrupted())
+        store.write_again()
+        self._runner.resume(await store.load_interrupted(), in_cluster=True)
         if time.monotonic() > self._next_sweep and (self._sweeping is None or self._sweeping.done()):
             self._next_sweep = time.monotonic() + SWEEP_SECONDS
             self._sweeping = asyncio.ensure_future(self._sweep_results())
         asked_to_end = await cluster.run_async(cluster.asked_to_end)
-        for record in store.running():
-            if record.statement_id in asked_to_end:
-                self._end(record)
+        for statement in store.running():
+            if statement.statement_id in asked_to_end:
+                await self._canceller.cancel(statement)
         # Another process may have changed the concurrency of pools for which statements wait here.
-        for organization in self._statements.organizations.opened():
+        for organization in self._organizations.opened():
             await organization.refresh_pools()
         await self._look_at_tokens()
         await self._give_up_sessions()
 
     async def _sweep_results(self) -> None:
         """Remove results that were stored, but whose statements another process has ended."""
-        shared, store = self._statements.organizations.shared, self._statements.store
+        shared = self._organizations.shared
         assert shared is not None
-        assert isinstance(store, SharedStatementStore)
         try:
-            await store.flush()
+            await self._store.flush()
             service = (await self._cluster.run_async(self._cluster.key, "service")).hex()
             await asyncio.to_thread(shared.sweep, service, self._cluster.needs_files)
         except (OSError, StorageError) as error:
@@ -194,36 +384,29 @@ class Membership:
     async def _rejoin(self) -> None:
         """Join again with a new ID after the lease was lost; other processes have taken over the statements."""
         _log.warning("this process did not renew its lease in time; other processes have taken over its statements")
-        running = self._statements.store.running()
+        running = self._store.running()
         await self._cluster.run_async(self._cluster.rejoin)
         for session in self._sessions.all():
             session.ended = True
             self._sessions.forget(session)
-        for record in running:
-            self._end(record)
+        for statement in running:
+            await self._canceller.cancel(statement)
 
     async def _look_at_tokens(self) -> None:
         """Notice tokens that were dropped by another process; the next sweep ends what they have."""
-        catalog = self._statements.organizations.catalog
-        owners = {record.owner for record in self._statements.store.running()}
+        catalog = self._organizations.catalog
+        owners = {statement.owner for statement in self._store.running()}
         owners |= {session.caller.token_id for session in self._sessions.all()}
         if owners := owners - catalog.dropped - {OPERATOR, ANONYMOUS}:
-            organizations = self._statements.organizations
+            organizations = self._organizations
             known = await asyncio.to_thread(lambda: catalog.owners(organizations.default()))
             catalog.dropped |= owners - known.keys()
-
-    def _end(self, record: Statement) -> None:
-        canceled = record.cancel()
-        if not record.started:
-            self._statements.canceller.finish(record, sqlstate.CANCELED, CANCELED_BEFORE_START)
-        elif canceled:
-            self._statements.canceller.end_soon(record)
 
     async def _end_session(self, token_id: str, name: str, when_idle: bool) -> None:
         session = self._sessions.of(token_id, name)
         try:
             if session is not None:
-                await self._statements.canceller.end_session(session, when_idle=when_idle)
+                await self._canceller.end_session(session, when_idle=when_idle)
             else:
                 # The session belongs to this process but was never opened.
                 await self._cluster.run_async(self._cluster.end_session, token_id, name)

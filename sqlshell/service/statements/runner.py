@@ -1,355 +1,573 @@
-"""Runs one statement, in a thread."""
+"""Runs the statements of submissions: those of a text, or of a batch with one response, one after another."""
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+import math
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any, cast
 
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import Parameters
-from sqlshell.service.catalog import owning_role
-from sqlshell.service.dialect.lexer import HEAD, Tokens
-from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
-from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import (
-    AsyncSession,
-    Begun,
-    LocalEngine,
-    LocalSession,
-    Outcome,
-    Relation,
-    RunOptions,
-    Sink,
-    StreamQuery,
-)
+from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
+from sqlshell.mask import MASK
+from sqlshell.service.catalog import Caller
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects import function, privileges, scope, system
-from sqlshell.service.objects.attachments import Attachment
-from sqlshell.service.objects.database import with_missing_database
-from sqlshell.service.objects.grammar import dialect_of, read
-from sqlshell.service.objects.kind import PARTS, DialectStatement, Drop, Execution, Services, StartedFeed, Work
-from sqlshell.service.objects.names import check_named
-from sqlshell.service.objects.query import Application, DescribeStatement
-from sqlshell.service.objects.relation import NOT_FOUND
-from sqlshell.service.objects.result_rows import Facts
+from sqlshell.service.objects.attachments import Attachments
+from sqlshell.service.objects.kind import DialectStatement, Drop, StartedFeed, Update, Work
+from sqlshell.service.objects.listing import List
+from sqlshell.service.objects.query import Restart
+from sqlshell.service.objects.result_rows import table
 from sqlshell.service.organizations.organizations import Organization, Organizations
+from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.results.results import PARTITION_BYTES, Discard
-from sqlshell.service.settings import UNLIMITED, Settings
-from sqlshell.service.statements import artifacts, describe, queries
-from sqlshell.service.statements.statement import Statement
+from sqlshell.service.refusals import Refusal
+from sqlshell.service.results.results import IN_RECORD
+from sqlshell.service.settings import Settings, limit_note
+from sqlshell.service.statements.admission import ReadingThread
+from sqlshell.service.statements.canceller import SESSION_ENDED, Canceller, end_of, when_stopped
+from sqlshell.service.statements.control import Control, ControlStatement, is_control
+from sqlshell.service.statements.executor import Executor
+from sqlshell.service.statements.secrets import Secret
+from sqlshell.service.statements.statement import NOT_BEGUN, STOPPED, Statement
 from sqlshell.service.statements.store import StatementStore
-from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.kinds import verb
+from sqlshell.sql.analysis.secrets import names_secret
 
-COPY_DATA = "stdin"
-"""The attachment with the data of COPY … FROM STDIN."""
+REPORT_SECONDS = 0.05
+"""How long the ends of statements are collected before they are recorded together."""
 
-DROPS = re.compile(r"\s*+drop\s", re.I)
-SCHEMAS = re.compile(r"\s*+(?:create|drop)\s++schema(?!\w)", re.I)
-SCHEMA = "schema"
-"""Occurs in each statement that creates or drops a schema."""
+MOST_TOGETHER = 100
+"""The maximum number of statements that a thread runs before the event loop looks at the next ones."""
 
-CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re.I)
-"""How statements begin that may create or drop a schema."""
+RESULTS = 4 << 20
+"""A batch ends when its results exceed this many bytes."""
 
-CHANGING = frozenset({"ALTER", "COMMENT", "CREATE", "DROP"})
-MAY_DROP = frozenset({"DROP", "ALTER", "COMMIT", "END", "ROLLBACK", "ABORT"})
-"""The first words of statements that change objects, and of those that may drop one."""
+KEPT, KEPT_SIZE = 2_000, 16 << 20
+"""Batches can be looked up while they have at most this many statements together, and about as many characters of texts
+and bytes of results; the statements are kept longer."""
 
-UNCHANGED = NOT_FOUND | {"25006", "42000", sqlstate.SYNTAX, "42704"}
-"""The engine's sqlStates for a change of a store; in the embedded service, entities are views."""
+REASON = 1000
+"""The maximum length of a message that quotes another statement's failure, in characters."""
 
-UNBOUND = NOT_FOUND - {"58030"}
-"""The sqlStates of NOT_FOUND that occur before the statement has had any effect."""
+POOL_TIME = "statement canceled: it ran longer than the timeout of its compute pool"
 
+NOT_RUN = "not run: an earlier statement of the same submission failed"
 
-NOT_IN_APPLICATIONS = frozenset(
-    [
-        *("ABORT", "BEGIN", "COMMIT", "END", "PREPARE", "RELEASE", "ROLLBACK", "SAVEPOINT", "START"),
-        *("ATTACH", "DETACH", "DISCARD", "RESET", "SET", "USE"),
-    ]
+SESSION_LOST = (
+    "the session was lost when its service process stopped: its transaction, role, settings and temporary tables are "
+    "gone, and the statement was not run; run it again to continue without them"
 )
-"""The first words of statements that begin, divide or end a transaction, or change the session."""
+
+TRANSACTION_LOST = (
+    "the transaction was lost with its session, whose role, settings and temporary tables are gone too: none of its "
+    "changes were committed, and the statement was not run; run ROLLBACK"
+)
 
 
-class Executor:
-    """Runs statements. Every method raises Failure."""
+class Batch(Struct, eq=False):
+    """Statements that are submitted together: all until the batch has ended, and then those that were started.
+
+    `stops` says whether a failure ends the batch; `finished` is set when no more statements of it will run. `combined`
+    is False for the statements of a text, each of which has a response of its own.
+    """
+
+    statements: list[Statement]
+    stops: bool
+    finished: asyncio.Event = field(default_factory=asyncio.Event)
+    combined: bool = True
+    at: int = 0
+    """How many statements have ended or were passed over."""
+    size: int = 0
+    """The size of all results in bytes."""
+
+    def ends_with(self, statement: Statement, sql_state: str) -> bool:
+        """Whether the batch ends after a statement with this sqlState.
+
+        It does so after a failure if `stops` is set; after a canceled statement, one that failed because something was
+        not ready and should be sent again, or one whose session was lost. If it is `combined`, also after a large
+        result, because reading it may fail; after a SELECT on a stream; and when the results are too large in total.
+        """
+        if sqlstate.failed(sql_state):
+            return (
+                self.stops or sql_state in {sqlstate.CANCELED, sqlstate.SESSION_LOST} or sqlstate.not_ready(sql_state)
+            )
+        if not self.combined:
+            return False
+        return sql_state == sqlstate.RUNNING or statement.spool.layout.form != "record" or self.size > RESULTS
+
+
+class Batches:
+    """The latest batches by the ID of their first statement."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, Batch] = {}
+
+    def keep(self, batch: Batch) -> None:
+        """Add a batch. If there are too many, remove old ones, beginning with those of the token that has the most."""
+        self._known[batch.statements[0].statement_id] = batch
+        weights = {key: _weight(item) for key, item in self._known.items()}
+        weight = sum(weights.values())
+        if weight <= KEPT_SIZE:
+            return
+        shares: Counter[str] = Counter()
+        for key, item in self._known.items():
+            shares[item.statements[0].owner] += weights[key]
+        # Removes a few more than necessary, so that the next batches find room.
+        for key, item in sorted(self._known.items(), key=lambda entry: -shares[entry[1].statements[0].owner]):
+            if item.finished.is_set() and weight > 0.9 * KEPT_SIZE:
+                weight -= weights[key]
+                del self._known[key]
+
+    def find(self, statement_id: str) -> Batch | None:
+        return self._known.get(statement_id)
+
+
+class EndedStatement(Struct, frozen=True):
+    """The end of a statement, reported by the thread that ran it.
+
+    `result` is that of a statement with this sqlState, or the SELECT on a stream that it has started.
+    """
+
+    statement: Statement
+    sql_state: str
+    message: str
+    result: Outcome | StartedFeed | None
+    context: ContextEcho
+
+
+class Submission(Struct, eq=False):
+    """A batch that runs, or waits for its turn, in a session."""
+
+    session: Session
+    request: StatementRequest
+    batch: Batch
+    attachments: Attachments
+    adopted: bool = False
+    """Whether the session has the context of the request."""
+    ended: deque[EndedStatement] = field(default_factory=deque)
+    """The ends from the thread that are not recorded yet."""
+    notified: bool = False
+    """Whether the event loop was woken for them."""
+
+    def is_over(self, statement: Statement, sql_state: str) -> bool:
+        """Whether a statement with this sqlState ends the submission."""
+        return self.session.failed_by_context(sql_state) or self.batch.ends_with(statement, sql_state)
+
+
+class Runner:
+    """Runs submissions in tasks. Used from one event loop; engines run in threads. `submit` starts a submission."""
 
     def __init__(
-        self, organizations: Organizations, sessions: Sessions, store: StatementStore, settings: Settings
+        self,
+        organizations: Organizations,
+        sessions: Sessions,
+        store: StatementStore,
+        settings: Settings,
+        canceller: Canceller,
+        control: Control,
+        thread: ReadingThread,
+        submit: Callable[[StatementRequest, Caller], Coroutine[Any, Any, list[Statement]]],
     ) -> None:
-        self._store = store
-        self._sessions = sessions
         self._organizations = organizations
+        self._sessions = sessions
+        self._store = store
         self._settings = settings
-        self._services = Services(organizations, sessions, settings)
-        self._room = DiskSpace(UNLIMITED if organizations.is_embedded else settings.quota)
-        """The room for results of an engine that is an external server; others count themselves."""
+        self._canceller = canceller
+        self._control = control
+        self._thread = thread
+        self._submit = submit
+        self._executor = Executor(organizations, sessions, store, settings)
+        self._tasks: set[asyncio.Task[None]] = set()
+        self.slot: Callable[[Session, Pool, Statement], contextlib.AbstractAsyncContextManager[None]] | None = None
+        """Holds a slot of a pool, if several processes share its number."""
+        self.note_transaction: Callable[[Session], Coroutine[Any, Any, None]] | None = None
+        """Tells the other processes whether a session has an open transaction."""
 
-    def run(
-        self,
-        session: Session,
-        asked: DialectStatement | None,
-        record: Statement,
-        files: Sequence[Attachment],
-        parameters: Parameters | None,
-    ) -> Outcome | StartedFeed:
-        """Run a statement in its session; `asked` is the parsed statement if it is one of the interface's own."""
-        options = self.options(session, parameters)
-        _check_context(session, asked, record)
-        if not session.database_chosen and (asked is None or asked.needs().database):
-            # Never fall back to another database than the intended one.
-            session.organization.check_initial_database()
-        before = session.droppable_parts()
+    def start(self, submission: Submission) -> None:
+        """Run a submission once its session is free."""
+        self._sessions.hold(submission.session)
+        self._spawn(self._run(submission))
+
+    def start_control(
+        self, session: Session, request: StatementRequest, statement: Statement, asked: ControlStatement
+    ) -> None:
+        """Run a control statement that is alone in its submission, beside what runs in its session."""
+        self._spawn(self._run_control(session, request, statement, asked))
+
+    async def close(self) -> None:
+        """End the tasks."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        task = asyncio.ensure_future(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _run(self, submission: Submission) -> None:
+        """Run the statements of a submission one after another."""
+        session, batch = submission.session, submission.batch
+        stopped = False
         try:
-            if asked is None:
-                result = self._run_engine(session, record, options, record.sql)
+            async with session.turn:
+                latest: Statement | None = None
+                while batch.at < len(batch.statements) and not (
+                    latest and submission.is_over(latest, latest.sql_state)
+                ):
+                    at, statement = batch.at, batch.statements[batch.at]
+                    if session.ended:
+                        shown = session if submission.adopted else None
+                        self._canceller.finish(statement, sqlstate.CANCELED, SESSION_ENDED, shown)
+                    elif statement.unfinished:
+                        await self._begin(submission, statement)
+                    batch.at = max(batch.at, at + 1)
+                    latest = batch.statements[batch.at - 1]
+                    await self._store.settled(latest)
+                if session.before is not None:
+                    # Keeps the context of a request whose first statement did not fail because of it.
+                    await session.organization.run(session.settle, batch.statements[0].sql_state)
+        except asyncio.CancelledError:
+            stopped = True
+            raise
+        finally:
+            submission.attachments.close()
+            self._take(submission)
+            self._end_rest(submission, stopped=stopped)
+            batch.finished.set()
+            self._sessions.release(session)
+
+    def _end_rest(self, submission: Submission, *, stopped: bool) -> None:
+        """End the statements of a submission that were not run; those of a batch are removed."""
+        batch, session = submission.batch, submission.session if submission.adopted else None
+        rest = batch.statements[batch.at :]
+        while rest and ((stopped and (not batch.combined or rest[0].started)) or not rest[0].unfinished):
+            self._canceller.finish(rest[0], *when_stopped(rest[0]), session)
+            del rest[0]
+        if batch.combined:
+            del batch.statements[len(batch.statements) - len(rest) :]
+            self._store.drop(rest)
+        elif rest:
+            # A client may poll only the last statement, so its message quotes the failure.
+            failed = batch.statements[batch.at - 1]
+            message = f"{NOT_RUN}: {failed.sql_state}: {failed.message}"[:REASON]
+            for statement in rest:
+                self._canceller.finish(statement, sqlstate.CANCELED, message, session)
+
+    async def _run_control(
+        self, session: Session, request: StatementRequest, statement: Statement, asked: ControlStatement
+    ) -> None:
+        try:
+            if session.name:
+                # The statement that is running in the session keeps its role.
+                await self._guarded(statement, None, self._run_beside(session, request, statement, asked))
+            elif await self._adopted(session, request, statement):
+                statement.context = session.echo()
+                await self._guarded(statement, session, self._control.run(session, statement, asked))
+        finally:
+            self._sessions.end_if_left(session)
+
+    async def _run_beside(
+        self, session: Session, request: StatementRequest, statement: Statement, asked: ControlStatement
+    ) -> None:
+        if request.role and request.role != session.role:
+            session = replace(session)
+            session.use("role", request.role)
+        await self._control.run(session, statement, asked)
+
+    async def _guarded(self, statement: Statement, session: Session | None, work: Coroutine[Any, Any, None]) -> None:
+        """Finish the statement whatever happens, except for a SELECT on a stream that has started."""
+        try:
+            await work
+        except asyncio.CancelledError:
+            self._canceller.finish(statement, *when_stopped(statement), session)
+            raise
+        except Exception as error:
+            state, message = end_of(error, statement)
+            if session is not None and self.note_transaction is not None:
+                await self.note_transaction(session)
+            self._canceller.finish(statement, state, message, session)
+
+    async def _begin(self, submission: Submission, statement: Statement) -> None:
+        """Run the next statement of a submission in the context of its request."""
+        if not submission.adopted and not await self._adopted(submission.session, submission.request, statement):
+            submission.batch.stops = True
+            return
+        submission.adopted = True
+        await self._guarded(statement, submission.session, self._next(submission, statement))
+
+    async def _adopted(self, session: Session, request: StatementRequest, statement: Statement) -> bool:
+        """Apply a request's context to the session; if that fails, finish the statement and return False."""
+        await self._guarded(statement, None, self._adopt(session, request))
+        return statement.unfinished
+
+    async def _adopt(self, session: Session, request: StatementRequest) -> None:
+        session.context_failures = {}
+        if session.differs_from(request):
+            await session.organization.run(session.adopt, request, self._organizations)
+        if session.lost_transaction and not session.connection.transaction:
+            # Until the client ends it, none of its statements may be committed alone.
+            await session.organization.run(session.connection.lose_transaction)
+
+    async def _next(self, submission: Submission, statement: Statement) -> None:
+        """Run the next statement of a submission, and those after it that the engine can run in the same slot."""
+        session, batch, submitted = submission.session, submission.batch, statement.organization
+        asked = await self._thread.read(len(statement.sql), statement.parsed.statement)
+        if is_control(asked):
+            statement.context = session.echo()
+            await self._control.run(session, statement, asked)
+            return
+        self._settle_in(session, statement, asked)
+        statement.spool.may_stay_local = isinstance(asked, List)
+        _check_lost(session, statement)
+        if isinstance(asked, Restart):
+            await self._restart(session, statement, asked)
+            return
+        organization, awaited = session.organization, session.organization.engine.traits.awaited
+        together = [statement] if asked is not None or awaited else await self._together(submission)
+        async with contextlib.AsyncExitStack() as stack:
+            limit = self._limit(None)
+            if asked is None or asked.needs().work is Work.ENGINE:
+                pool = await organization.pool(session.compute_pool)
+                statement.pools = pool, organization.places
+                for each in statement.pools:
+                    await stack.enter_async_context(each.admit(statement.owner, statement.statement_id))
+                if self.slot is not None:
+                    await stack.enter_async_context(self.slot(session, pool, statement))
+                limit = self._limit(pool)
+            if not statement.unfinished:
+                return
+            self._store.note_begun(together)
+            if not statement.start(session.connection, *limit):
+                raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
+            if asked is None and awaited:
+                outcome = await self._on_server(submission, statement)
+                batch.size += statement.spool.size
+                submission.ended.append(_ended(session, statement, outcome))
             else:
-                result = self._run_own(session, asked, record, files, options)
-        except Failure as failure:
-            if (explained := with_missing_database(session.organization, record.sql, failure)) is not failure:
-                raise explained from failure
-            raise
-        finally:
-            self._look_at_schemas(session, asked, record.sql)
-        if isinstance(asked, Drop) or DROPS.match(record.sql):
-            session.note_dropped_parts(before)
-        return result
-
-    async def run_on_server(
-        self,
-        session: Session,
-        record: Statement,
-        files: Sequence[Attachment],
-        parameters: Parameters | None,
-        begun: Begun,
-    ) -> Outcome:
-        """Run a statement on an engine that is an external server. Called from the event loop."""
-        connection = cast(AsyncSession, session.connection)
-        _check_context(session, None, record)
-        privileges.check_role(session)
-        options, before = self.options(session, parameters), session.droppable_parts()
-        data = next((file.path for file in files if file.name == COPY_DATA), None)
-        options = replace(options, data=data) if data is not None else options
-        with self.counted(record) as sink:
-            outcome = await connection.execute(record.sql, options, sink, begun, record.spool.finish)
-        if CHANGES.match(record.sql[:4000]):
-            await session.organization.run(self._after_change, session, record, before)
-        return artifacts.with_created_row(session, record, outcome, record.sql)
-
-    @contextlib.contextmanager
-    def counted(self, record: Statement) -> Iterator[Sink]:
-        """A sink that stores the rows of a server's statement, and counts their bytes until they are stored."""
-        counting = CountingSink(record.spool, self._room)
-        try:
-            yield counting
-        finally:
-            counting.close()
-
-    def _after_change(self, session: Session, record: Statement, before: Mapping[str, str]) -> None:
-        """The bookkeeping after a statement that may have created or dropped something; runs in a thread. `before` are
-        the session's parts that it may have dropped."""
-        scope.note(session, record.parsed.tokens)
-        self._look_at_schemas(session, None, record.sql)
-        if DROPS.match(record.sql):
-            session.note_dropped_parts(before)
-
-    def _look_at_schemas(self, session: Session, asked: DialectStatement | None, sql: str) -> None:
-        """Move sessions out of dropped schemas, after the transaction that may have dropped one."""
-        changed = isinstance(asked, Application) or (SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None)
-        session.changes_schemas = session.changes_schemas or changed
-        if session.changes_schemas and not session.connection.transaction:
-            session.changes_schemas = False
-            self._sessions.mark_dropped_schemas(session)
-
-    def options(self, session: Session, parameters: Parameters | None) -> RunOptions:
-        limit = parameters.row_limit if parameters else None
-        if limit and not self._settings.row_limits:
-            limit = None
-        organization = session.organization
-        zone = session.timezone or organization.engine.traits.default_timezone
-        return RunOptions(
-            zone,
-            self._settings.partition_rows,
-            PARTITION_BYTES,
-            limit,
-            self._settings.columns,
-            self._settings.columns_size,
-            session.rights,
-            tuple(organization.streams.known),
-        )
-
-    def options_of(self, record: Statement) -> RunOptions:
-        """The options for the result of a statement that the engine runs already."""
-        settings = self._settings
-        sizes = settings.partition_rows, PARTITION_BYTES, None, settings.columns, settings.columns_size
-        return RunOptions(record.context.timezone or "UTC", *sizes)
-
-    def _run_own(
-        self,
-        session: Session,
-        asked: DialectStatement,
-        record: Statement,
-        files: Sequence[Attachment],
-        options: RunOptions,
-    ) -> Outcome | StartedFeed:
-        engine = session.organization.engine
-        if asked.needs().work is not Work.SERVICE:
-            privileges.check_role(session)
-        if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
-            raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} does not support streams")
-        execution = Execution(
-            record.sql,
-            session,
-            options,
-            record.spool,
-            record.is_canceled,
-            self._services,
-            files,
-            run_engine=lambda sql: self._run_engine(session, record, options, sql),
-            created=lambda outcome, kind, relation: artifacts.creation_outcome(record, outcome, kind, relation),
-            queries=lambda: queries.listed(self._latest(session, record), session),
-        )
-        if isinstance(asked, DescribeStatement):
-            with placed(record.sql, "", asked.sql):
-                return describe.describe(asked.sql, execution)
-        if isinstance(asked, Application):
-            return self._application(session, asked, record, options)
-        return asked.run(execution)
-
-    def _latest(self, session: Session, record: Statement) -> list[Statement]:
-        """The latest statements of the session's organization except this one."""
-        return [item for item in self._store.latest(session.organization.id, 1001) if item is not record]
-
-    def _query_facts(self, organization: Organization) -> list[Facts]:
-        """The facts about the latest statements of an organization, without their texts."""
-        records = self._store.latest(organization.id, 1000)
-        return [queries.facts(record, record.context.role_name or owning_role(), "") for record in records]
-
-    def _run_engine(self, session: Session, record: Statement, options: RunOptions, sql: str) -> Outcome | StartedFeed:
-        organization = session.organization
-        low = sql.lower()
-        if organization.engine.traits.interface_sql and system.NAME in low:
-            system.publish(session, sql, lambda: self._query_facts(organization))
-        in_store = session.connection.database in organization.store_names
-        reads_store = in_store or any(name.lower() in low for name in organization.store_names)
-        broken: dict[tuple[str, str], str] = {}
-        if reads_store:
-            broken = stores.mount_named(organization, sql, record.is_canceled, session.connection.database)
-        named = [item for item in organization.streams.known if item[2].lower() in low]
-
-        def run() -> Outcome | StreamQuery:
-            feed = _stream_query(session, sql, named, options) if named else None
-            if feed is not None:
-                return feed
-            writable = reads_store and not organization.is_confined and session.connection.transaction != "failed"
-            if writable and _changes_objects(sql):
-                # The embedded service's database of a store could be changed, unlike the copy under `serve`.
-                stores.check_read_only(organization, session.connection, sql)
-            return session.connection.run(sql, options, record.spool)
-
-        try:
-            seen: set[str] = set()
-            while True:
+                loop = asyncio.get_running_loop()
                 try:
-                    outcome = run()
-                    break
-                except Failure as failure:
-                    # A view may read several entities, which the engine misses one after another.
-                    again = failure.sql_state in UNBOUND and failure.message not in seen
-                    if not (again and self._mounted_behind(session, record, sql, failure.message)):
-                        raise
-                    seen.add(failure.message)
-        except Failure as failure:
-            if reads_store and failure.sql_state in UNCHANGED:
-                stores.check_read_only(organization, session.connection, sql)
-            if reads_store and failure.sql_state in NOT_FOUND:
-                stores.check_entities(organization, session.connection, sql, broken)
-            if failure.sql_state in NOT_FOUND:
-                check_named(organization, sql)
-            function.check_called(organization, sql, failure)
-            raise
-        if isinstance(outcome, StreamQuery):
-            return outcome, 0 if outcome.from_earliest else cast(LocalEngine, organization.engine).head(outcome.stream)
-        scope.note(session, record.parsed.tokens_of(sql))
-        if organization.streams.known and _may_drop(sql):
-            organization.check_streams()
-        return artifacts.with_created_row(session, record, outcome, sql)
+                    await organization.run(self._work, loop, submission, together, asked, limit)
+                except Exception:
+                    # Some of them may have ended.
+                    self._take(submission)
+                    raise
+            for left in together:
+                if not left.started:
+                    self._store.move(left, submitted)
+        if self.note_transaction is not None:
+            await self.note_transaction(session)
+        self._take(submission)
+        if isinstance(asked, Drop):
+            await self._canceller.end_dropped()
+        if isinstance(asked, Update) and asked.kind == "compute_pool":
+            await session.organization.refresh_pools()
 
-    @staticmethod
-    def _mounted_behind(session: Session, record: Statement, sql: str, message: str) -> bool:
-        """Mount the stores that the engine's message names but the statement does not; returns whether there are any.
+    def _settle_in(self, session: Session, statement: Statement, asked: DialectStatement | None) -> None:
+        """Assign a statement to the organization in which it runs; one about organizations belongs to none."""
+        here = session.organization.id
+        if not (asked is not None and asked.needs().organizations) and self._store.move(statement, here):
+            statement.context = replace(session.echo(), timezone=None)
 
-        Such a store is read by a view, and no statement has named it since the service was started.
+    async def _together(self, submission: Submission) -> list[Statement]:
+        """The next statement of a submission, and those after it that the engine can run in the same slot."""
+        batch = submission.batch
+        statements = batch.statements[batch.at : batch.at + MOST_TOGETHER]
+        for number, statement in enumerate(statements[1:], 1):
+            if not await self._thread.read(len(statement.sql), statement.parsed.is_for_engine):
+                return statements[:number]
+            self._settle_in(submission.session, statement, None)
+        return statements
+
+    def _limit(self, pool: Pool | None) -> tuple[float, str]:
+        """How many seconds a statement may run, and the message if it runs longer."""
+        most = self._settings.seconds or math.inf
+        if pool is not None and pool.size.timeout and pool.size.timeout < most:
+            return pool.size.timeout, POOL_TIME
+        return most, f"statement canceled: it ran longer than {most:g} seconds {limit_note('seconds')}"
+
+    def _work(
+        self,
+        loop: asyncio.AbstractEventLoop,
+        submission: Submission,
+        together: Sequence[Statement],
+        asked: DialectStatement | None,
+        limit: tuple[float, str],
+    ) -> None:
+        """Run statements in a thread, of which the first has started, until one ends the submission or another
+        statement waits for the slot.
         """
-        organization = session.organization
-        behind = set(stores.named_stores(organization, message)) - set(stores.named_stores(organization, sql))
-        if not behind or session.connection.transaction == "failed":
-            return False
-        stores.mount_named(organization, message, record.is_canceled, "")
-        return True
+        session, batch = submission.session, submission.batch
+        parameters, files = submission.request.parameters, submission.attachments.files
+        for statement in together:
+            if statement is not together[0] and not statement.start(session.connection, *limit):
+                return
+            result: Outcome | StartedFeed | Exception
+            filed: Sequence[tuple[int, int]] | None = None
+            try:
+                try:
+                    result = self._executor.run(session, asked, statement, files, parameters)
+                    filed = result.filed if isinstance(result, Outcome) else None
+                finally:
+                    statement.runs_on(None)
+                    statement.spool.finish(filed)
+            except Exception as error:
+                result = error
+            ended = _ended(session, statement, result)
+            batch.size += statement.spool.size
+            submission.ended.append(ended)
+            batch.at += 1
+            over = submission.is_over(statement, ended.sql_state) or session.ended
+            if over or any(pool.waiting for pool in together[0].pools):
+                return
+            if not submission.notified and statement is not together[-1]:
+                submission.notified = True
+                loop.call_soon_threadsafe(loop.call_later, REPORT_SECONDS, self._take, submission)
 
-    def _application(self, session: Session, asked: Application, record: Statement, options: RunOptions) -> Outcome:
-        """Run statements as one transaction in the current database, all or nothing."""
-        if session.connection.transaction:
-            raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
-        for number, sql in enumerate(asked.statements, 1):
-            own = read(sql, dialect_of(self._organizations))
-            if own is not None:
-                message = (
-                    f"statement {number}: statements about objects of the service are not allowed in an application"
-                )
-                raise Failure(sqlstate.UNSUPPORTED, message)
-            if (word := verb(sql)) in NOT_IN_APPLICATIONS:
-                cause = f"{word} … affects more than the current database"
-                raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
-            low = sql.lower()
-            if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
-                _stream_query(session, sql, named, options)
-        connection = session.connection
-        # The rows of SELECTs in an application are discarded, so that not all are needed.
-        options = replace(options, row_limit=1)
-        connection.run("BEGIN", options, Discard())
+    def _take(self, submission: Submission) -> None:
+        """Record the ends that the thread of a submission has reported."""
+        session = submission.session
+        submission.notified = False
+        ends, committed = [], False
+        while submission.ended:
+            item = submission.ended.popleft()
+            statement, result = item.statement, item.result
+            statement.context = item.context
+            if isinstance(result, tuple):
+                # A SELECT on a stream has started.
+                statement.feed, start = result
+                session.organization.streams.begin(statement.statement_id, statement.feed, start)
+                statement.ready.set()
+                continue
+            if result is not None and result.secret:
+                statement.secret = Secret(result.secret_name, result.secret)
+                result = replace(result, secret="", secret_name="")
+            statement.outcome = result
+            ends.append((statement, item.sql_state, item.message))
+            committed = committed or not item.context.transaction
+        if ends:
+            self._canceller.finish_all(ends)
+        if committed:
+            # Others may see the changes.
+            self._spawn(session.organization.streams.changed())
+
+    async def _restart(self, session: Session, statement: Statement, asked: Restart) -> None:
+        """Run a statement again as a new one of this caller, in a new session with the old context and current role.
+
+        Raises Failure.
+        """
+        self._store.note_begun([statement])
+        target = await self._control.readable(session, asked.statement_id, "RESTART QUERY")
+        if target.running:
+            raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
+        if MASK in target.sql and names_secret(target.sql):
+            message = f"query {asked.statement_id} contained a secret, which is not stored; send the statement again"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        place = target.context
+        request = StatementRequest(
+            target.sql,
+            organization=target.organization or session.organization.id,
+            role=session.role,
+            database=place.database_name,
+            schema=place.schema_name,
+            store=place.store_name,
+            compute_pool=place.compute_pool_name,
+            parameters=Parameters(timezone=target.timezone or None),
+        )
         try:
-            for sql in (*asked.statements, "COMMIT"):
-                if record.is_canceled():
-                    raise Failure(sqlstate.CANCELED, "the statement was canceled")
-                connection.run(sql, options, Discard())
+            begun = (await self._submit(request, session.caller))[0]
+        except Refusal as refused:
+            raise Failure(sqlstate.LIMIT, str(refused)) from None
+        message = f"restarted query {target.statement_id} as {begun.statement_id}"
+        statement.outcome = replace(table(statement.spool, ("id",), [(begun.statement_id,)]), message=message)
+        statement.spool.finish()
+        self._canceller.finish(statement, sqlstate.DONE, message, session)
+
+    async def _on_server(self, submission: Submission, statement: Statement) -> Outcome:
+        """Run the statement on an engine that is an external server. Raises Failure."""
+        loop = asyncio.get_running_loop()
+        session, parameters = submission.session, submission.request.parameters
+
+        def begun(operation: str) -> None:
+            loop.call_soon_threadsafe(self._store.note_operation, statement, operation)
+
+        try:
+            files = submission.attachments.files
+            outcome = await self._executor.run_on_server(session, statement, files, parameters, begun)
         finally:
-            if connection.transaction:
-                connection.run("ROLLBACK", options, Discard())
-        return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
+            statement.runs_on(None)
+        await _finish_result(session.organization, statement, outcome.filed)
+        return outcome
+
+    def resume(self, statements: Sequence[Statement], *, in_cluster: bool) -> None:
+        """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others."""
+        server = self._organizations.server
+        interrupted = {statement.statement_id for statement in statements}
+        for statement in statements:
+            # Several processes note each end before the next statement of the submission begins.
+            if statement.queued or (in_cluster and statement.previous in interrupted):
+                self._canceller.finish(statement, sqlstate.CANCELED, NOT_BEGUN)
+            elif server is not None and statement.operation and server.capabilities.reattaching:
+                work = self._reattach(cast(ExternalEngine, server), statement)
+                self._spawn(self._guarded(statement, None, work))
+            else:
+                self._canceller.finish(statement, sqlstate.INTERNAL, STOPPED)
+
+    async def _reattach(self, engine: ExternalEngine, statement: Statement) -> None:
+        """Wait for a statement that the engine went on with while no process of the service waited for it."""
+        statement.start()
+        place = statement.organization or self._organizations.default()
+        organization = await asyncio.to_thread(self._organizations.get, place)
+        try:
+            options = self._executor.options_of(statement)
+            with self._executor.counted(statement) as sink:
+                outcome = await engine.reattach(statement.operation, options, sink, statement.runs_on)
+        finally:
+            statement.runs_on(None)
+        await _finish_result(organization, statement, outcome.filed)
+        statement.outcome = outcome
+        self._canceller.finish(statement, outcome.sql_state, outcome.message)
 
 
-def _stream_query(session: Session, sql: str, streams: Sequence[Relation], options: RunOptions) -> StreamQuery | None:
-    return cast(LocalSession, session.connection).stream_query(sql, streams, options)
-
-
-def _check_context(session: Session, asked: DialectStatement | None, record: Statement) -> None:
-    """Raises the failure of a part of the request's context that the statement needs."""
-    if not session.context_failures:
-        return
-    if asked is not None:
-        required = asked.needs().parts
+async def _finish_result(
+    organization: Organization, statement: Statement, filed: Sequence[tuple[int, int]] | None
+) -> None:
+    """Finish a result; a large one in a thread. Raises OSError."""
+    if statement.spool.small and statement.spool.size <= IN_RECORD:
+        statement.spool.finish(filed)
     else:
-        # The engine's statements need all of it, but clients send the schema that a first statement has yet to create.
-        required = ("database",) if SCHEMAS.match(record.sql) else PARTS
-    for part in required:
-        # SQL names stores explicitly, and a client without a session cannot leave a dropped store.
-        if part in session.context_failures and (part != "store" or asked is not None or session.name):
-            raise session.context_failures[part]
+        await organization.run(statement.spool.finish, filed)
 
 
-def _changes_objects(sql: str) -> bool:
-    words = Tokens(sql[:HEAD]).first_words(3)
-    return (words[2] if words[:2] == ["EXPLAIN", "ANALYZE"] else words[0]) in CHANGING
+def _ended(session: Session, statement: Statement, result: Outcome | StartedFeed | Exception) -> EndedStatement:
+    """The end of a statement with this result."""
+    statement.seconds = time.monotonic() - statement.began
+    if isinstance(result, Exception):
+        return EndedStatement(statement, *end_of(result, statement), None, session.echo())
+    if isinstance(result, tuple):
+        return EndedStatement(statement, sqlstate.RUNNING, "", result, session.echo())
+    return EndedStatement(statement, result.sql_state, result.message, result, session.echo())
 
 
-def _may_drop(sql: str) -> bool:
-    words = Tokens(sql[:HEAD]).first_words(3)
-    return words[0] in MAY_DROP or words == ["CREATE", "OR", "REPLACE"]
+def _check_lost(session: Session, statement: Statement) -> None:
+    """Raises the Failure of the first statement in a session that replaces a lost one."""
+    if session.lost_transaction:
+        session.lost_transaction = False
+        if verb(statement.sql) not in {"ROLLBACK", "ABORT"}:
+            session.lost = False
+            raise Failure("40000", TRANSACTION_LOST)
+    elif session.lost:
+        session.lost = False
+        raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
+
+
+def _weight(batch: Batch) -> int:
+    texts = sum(len(item.sql) for item in batch.statements)
+    return max(len(batch.statements) * KEPT_SIZE // KEPT, texts + batch.size)

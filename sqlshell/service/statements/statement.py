@@ -19,15 +19,16 @@ from sqlshell.service.engines.engine import EngineSession, Outcome, StreamQuery
 from sqlshell.service.objects.grammar import ParsedStatement
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.redaction import RedactedStatement
+from sqlshell.service.statements.secrets import RedactedStatement, Secret
 
 STOPPED = "the service stopped while the statement was running; the statement may have taken effect"
+NOT_BEGUN = "not run: the process of the service stopped before the statement ran"
 
 LISTED = 1000
 """Characters of a statement in LIST QUERIES."""
 
 
-def _new_id() -> str:
+def new_id() -> str:
     """A random UUID (version 4) as text; the uuid module is several times slower."""
     digits = os.urandom(16).hex()
     variant = "89ab"[int(digits[16], 16) & 3]
@@ -82,7 +83,7 @@ class Statement(Struct, eq=False, weakref=True):
     owner: str
     spool: Spool
     context: ContextEcho
-    statement_id: str = field(default_factory=_new_id)
+    statement_id: str = field(default_factory=new_id)
     created: float = field(default_factory=time.time)
     sql_state: str = sqlstate.RUNNING
     message: str = ""
@@ -117,6 +118,10 @@ class Statement(Struct, eq=False, weakref=True):
     semicolon: str = ""
     redacted: RedactedStatement | None = None
     """Set if the statement contains secrets, until it has finished."""
+    secret: Secret | None = None
+    """What it has created, until that was sent to its owner; only in memory."""
+    queued: bool = False
+    """Whether its row says that it has not begun."""
     cached_parse: ParsedStatement | None = None
     """The statement as the dialect of its service reads it, until it has finished."""
     weight: int = 0
@@ -182,26 +187,13 @@ class Statement(Struct, eq=False, weakref=True):
     @property
     def text(self) -> str:
         """The statement as it was sent, without its secrets: what is stored and shown."""
-        return self._bare + self.semicolon
+        bare = self.redacted.text if self.redacted is not None else self.sql
+        return bare + self.semicolon if self.semicolon else bare
 
-    @property
-    def length(self) -> int:
-        """The number of characters of `text`."""
-        return len(self._bare) + len(self.semicolon)
-
-    @property
-    def stored(self) -> int:
-        """The number of bytes of `text`."""
-        return bytes_of(self._bare) + len(self.semicolon)
-
-    @property
-    def head(self) -> str:
-        """The first LISTED characters of `text`, without a copy of the rest."""
-        return (self._bare[:LISTED] + self.semicolon)[:LISTED]
-
-    @property
-    def _bare(self) -> str:
-        return self.redacted.text if self.redacted is not None else self.sql
+    def take_secret(self) -> Secret | None:
+        """The secret that it has created, on the first call."""
+        secret, self.secret = self.secret, None
+        return secret
 
     @property
     def running(self) -> bool:
@@ -248,9 +240,9 @@ def bytes_of(text: str) -> int:
     return len(text) if text.isascii() else len(text.encode(errors="replace"))
 
 
-async def wait_for_response(record: Statement, seconds: float) -> None:
-    """Wait for a record's response, for at most `seconds`."""
-    if not record.ready.is_set():
+async def wait_for_response(statement: Statement, seconds: float) -> None:
+    """Wait for a statement's response, for at most `seconds`."""
+    if not statement.ready.is_set():
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
-                await record.ready.wait()
+                await statement.ready.wait()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import OrderedDict, deque
+from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -15,39 +15,35 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Layout, Spool
-from sqlshell.service.statements.statement import LISTED, State, Statement, bytes_of
+from sqlshell.service.statements.statement import LISTED, NOT_BEGUN, State, Statement, bytes_of
 from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
 
 RECENT = 1000
 RECENT_SIZE = 8 << 20
-"""The number and size (characters and bytes) of finished records in memory; the others are read from the storage."""
+"""The number and size (characters and bytes) of finished statements in memory; others are read from the storage."""
 
 SWEEP_BATCH = 500
-"""The maximum number of records that are removed at once, which blocks the event loop."""
+"""The maximum number of statements that are removed at once, which blocks the event loop."""
 
 LATE, LATE_SIZE = 1000, 16 << 20
-"""The number of finished records that are kept in memory while the disk is full, and the size of their texts and rows,
-in characters and bytes.
-"""
+"""The number of ends that are kept in memory while the disk is full, and the size of their texts and rows in characters
+and bytes."""
 
 MESSAGE = 10_000
 """Characters that are stored of a message: a statement can cause an error of any length."""
 
-
-class StatementLoad:
-    """The number of unfinished statements of a token or organization, and the characters of their texts."""
-
-    __slots__ = ("number", "size")
-
-    def __init__(self) -> None:
-        self.number = self.size = 0
-
-    def add(self, number: int, size: int) -> None:
-        self.number += number
-        self.size += size
+Row = tuple[Any, ...]
 
 
-class _Kept(msgspec.Struct, omit_defaults=True):
+class StatementLoad(Struct):
+    """A number of statements, and the size of their texts: those that a token or organization has running (in
+    characters), or what is stored of an organization (in bytes)."""
+
+    number: int = 0
+    size: int = 0
+
+
+class _Kept(Struct, omit_defaults=True):
     """The stored part of an outcome."""
 
     columns: list[ColumnInfo] | None = None
@@ -55,13 +51,10 @@ class _Kept(msgspec.Struct, omit_defaults=True):
     layout: Layout = msgspec.field(default_factory=Layout)
 
 
-Row = tuple[Any, ...]
-
-
 class Ending(Struct):
-    """How a record ends: `row` has the values of PUT, and `size` the bytes of what is stored besides its rows."""
+    """How a statement ends: `row` has the values of PUT, and `size` the bytes of what is stored besides its rows."""
 
-    record: Statement
+    statement: Statement
     state: str
     message: str
     finished: float
@@ -74,27 +67,27 @@ _decode_context = msgspec.json.Decoder(ContextEcho).decode
 
 
 class StatementStore:
-    """All records. `place` creates the empty spool of a statement of an organization. Used from one thread, except
+    """All statements. `place` creates the empty spool of a statement of an organization. Used from one thread, except
     latest().
     """
 
     def __init__(self, storage: Storage, place: Callable[[str, str], Spool]) -> None:
         self._storage = storage
-        self._place = place
+        self.place = place
         texts = (f"coalesce({storage.size_of(name)}, 0)" for name in ("sql", "message", "context", "outcome"))
         self._size = " + ".join(("bytes", *texts))
-        """SQL for the bytes of a record that count against its organization's quota: its rows, and its texts as they
+        """SQL for the bytes of a statement that count against its organization's quota: its rows, and its texts as they
         are stored."""
         self._swept = f"SELECT id, organization, {self._size} FROM statements WHERE finished > 0 AND"
         self._running: dict[str, Statement] = {}
         self._recent: OrderedDict[str, Statement] = OrderedDict()
         self._recent_size = 0
         self.finished = 0
-        """How many records have been finished."""
+        """How many statements have finished."""
         self._loads: dict[str, StatementLoad] = {}
         self._late: deque[Row] = deque()
         """The values of PUT for ends that are not written, because the disk is full."""
-        self._kept: dict[str, StatementLoad] = {}
+        self._kept: defaultdict[str, StatementLoad] = defaultdict(StatementLoad)
         # A storage that cannot be written is noticed at the start.
         storage.write(
             "UPDATE statements SET process = ? WHERE process = ? AND state = ?",
@@ -108,7 +101,7 @@ class StatementStore:
         return ""
 
     def interrupted(self) -> list[Statement]:
-        """The records of statements that another process ran when it ended; they are running again from now on."""
+        """The statements that another process had when it ended; they are running again from now on."""
         return self._mark_running(self._stored_as_running())
 
     def _stored_as_running(self) -> list[Row]:
@@ -117,21 +110,21 @@ class StatementStore:
 
     def _mark_running(self, rows: Sequence[Row]) -> list[Statement]:
         # A statement that has ended since the rows were read is at hand too.
-        records = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
-        for record in records:
-            self._running[record.statement_id] = record
-            self._add_to_counts(record, 1)
-        return records
+        statements = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
+        for statement in statements:
+            self._running[statement.statement_id] = statement
+            self._count(statement, 1)
+        return statements
 
-    def note_operation(self, record: Statement, operation: str) -> None:
+    def note_operation(self, statement: Statement, operation: str) -> None:
         """Store the engine's ID of what it runs for a statement, so that it can be resumed."""
-        record.operation = operation
-        if self._storage.durable and record.running:
+        statement.operation = operation
+        if self._storage.durable and statement.running:
             with contextlib.suppress(Unavailable):
-                self._storage.write(OPERATION, (operation, record.statement_id))
+                self._storage.write(OPERATION, (operation, statement.statement_id))
 
     def kept(self) -> Sequence[Row]:
-        """The number of stored records of each organization, and their bytes. For any thread."""
+        """The number of stored statements of each organization, and their bytes. For any thread."""
         return self._storage.read(
             f"SELECT organization, count(*), sum({self._size}) FROM statements GROUP BY organization"
         )
@@ -140,89 +133,112 @@ class StatementStore:
         """Set the stored amounts to those that kept() returned."""
         self._kept.clear()
         for organization, number, size in counted:
-            self._kept_of(organization).add(int(number), int(size))
+            self._kept[organization] = StatementLoad(int(number), int(size))
 
-    async def admit(self, records: Sequence[Statement]) -> None:
-        """Add records. With durable storage they are written before they run, otherwise when they have finished.
+    async def admit(self, statements: Sequence[Statement]) -> None:
+        """Add statements. With durable storage they are written before they run, otherwise when they have finished.
 
-        If the disk is full they run nevertheless, and are written once there is space. Records that several processes
-        share must be written: then it raises Unavailable.
+        If the disk is full they run nevertheless, and are written once there is space. Statements that several
+        processes share must be written: then it raises Unavailable.
         """
-        self._register(records)
+        self._register(statements)
         if self._storage.durable:
             with contextlib.suppress(Unavailable):
-                self._storage.write_all(PUT, [self._row(record) for record in records])
+                self._storage.write_all(PUT, [self._row(statement, message=NOT_BEGUN) for statement in statements])
+                for statement in statements:
+                    statement.queued = True
+
+    def note_begun(self, statements: Sequence[Statement]) -> None:
+        """Store that statements begin: if this process is killed from now on, they may have taken effect. Raises
+        StorageError: a statement whose row says that it has not begun must not run."""
+        queued = [statement for statement in statements if statement.queued]
+        if queued:
+            self._storage.write_all(BEGUN, [(statement.statement_id,) for statement in queued])
+            for statement in queued:
+                statement.queued = False
 
     def finish(self, *endings: tuple[Statement, str, str]) -> None:
-        """Finish records with a sqlState and message. All are written in one transaction before their states change."""
+        """Finish statements with a sqlState and message. They are written together before their states change."""
         prepared = self._prepared(endings)
         self._late.extend(item.row for item in prepared)
         self._write_late()
         self._settle(prepared)
 
-    async def settled(self, record: Statement) -> None:
-        """Wait until the end of a record is written, if it has one."""
+    async def settled(self, statement: Statement) -> None:
+        """Wait until the end of a statement is written, if it has one."""
 
     def _prepared(self, endings: Sequence[tuple[Statement, str, str]]) -> list[Ending]:
-        """The endings of records, as they are to be written."""
+        """The ends of statements, as they are to be written."""
         finished = time.time()
         self.finished += len(endings)
         prepared = []
-        for record, state, given in endings:
-            message = _cut(given)
-            outcome = record.outcome
-            kept = None
+        for statement, state, message in endings:
+            if len(message) > MESSAGE:
+                message = f"{message[:MESSAGE]}… ({len(message):,} characters)"
+            outcome, kept = statement.outcome, b""
             if outcome is not None and not sqlstate.failed(state):
-                kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), record.spool.layout))
+                kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), statement.spool.layout))
             else:
-                record.spool.drop()
-            row = self._row(record, finished, state, message, kept)
-            size = bytes_of(message) + len(row[8]) + len(kept or b"")
-            prepared.append(Ending(record, state, message, finished, row, size))
+                statement.spool.drop()
+            row = self._row(statement, finished, state, message, kept or None)
+            size = bytes_of(message) + len(row[8]) + len(kept)
+            prepared.append(Ending(statement, state, message, finished, row, size))
         return prepared
 
     def _settle(self, endings: Sequence[Ending]) -> None:
-        """Give records that were written their ends."""
+        """Give statements their ends, which are written, and keep them among the recent ones."""
         for item in endings:
-            record = item.record
-            self._kept_of(record.organization).add(0, record.spool.size + item.size)
-            record.sql_state, record.message, record.finished = item.state, item.message, item.finished
-            record.state = State.after(item.state, item.message)
-            if record.began and not record.seconds:
-                record.seconds = time.monotonic() - record.began
-            record.done.set()
-            record.ready.set()
-            if self._running.pop(record.statement_id, None) is not None:
-                self._add_to_counts(record, -1)
-                self._keep(record, item.size)
+            statement = item.statement
+            self._add_kept(statement.organization, 0, statement.spool.size + item.size)
+            statement.sql_state, statement.message, statement.finished = item.state, item.message, item.finished
+            statement.state = State.after(item.state, item.message)
+            if statement.began and not statement.seconds:
+                statement.seconds = time.monotonic() - statement.began
+            statement.done.set()
+            statement.ready.set()
+            if self._running.pop(statement.statement_id, None) is not None:
+                self._count(statement, -1)
+                statement.cached_parse = None
+                if statement.redacted is not None:
+                    statement.sql, statement.redacted = statement.redacted.text, None
+                statement.weight = len(statement.sql) + item.size + len(statement.spool.body)
+                self._recent[statement.statement_id] = statement
+                self._recent_size += statement.weight
         while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
-            self._let_go(next(iter(self._recent)))
+            # What others run does not push out a secret that its owner has yet to look up.
+            with_secret = len(self._recent) <= 2 * RECENT
+            keys = (key for key, item in self._recent.items() if not (with_secret and item.secret))
+            if (oldest := next(keys, None)) is None:
+                return
+            self._let_go(oldest)
 
-    def move(self, record: Statement, organization: str) -> None:
-        """Assign a running record to another organization."""
-        self._add_to_counts(record, -1)
-        self._kept_of(record.organization).add(-1, -record.stored)
-        record.organization = organization
-        self._kept_of(organization).add(1, record.stored)
-        self._add_to_counts(record, 1)
+    def move(self, statement: Statement, organization: str) -> bool:
+        """Assign a statement that has not run yet to an organization; returns False if it has an end or is there."""
+        if statement.organization == organization or statement.statement_id not in self._running:
+            return False
+        self._unregister([statement])
+        statement.organization = organization
+        statement.spool = self.place(organization, statement.statement_id)
+        self._register([statement])
+        return True
 
-    def drop(self, records: Sequence[Statement]) -> None:
-        """Remove records that did not run and were not reported to the client."""
+    def drop(self, statements: Sequence[Statement]) -> None:
+        """Remove statements that did not run and were not reported to the client."""
         with contextlib.suppress(StorageError):
-            self._storage.write_all(DELETED, [(item.statement_id,) for item in records])
-        self._unregister(records)
+            self._storage.write_all(DELETED, [(item.statement_id,) for item in statements])
+        self._unregister(statements)
 
-    def _register(self, records: Sequence[Statement]) -> None:
-        for record in records:
-            self._kept_of(record.organization).add(1, record.stored)
-            self._running[record.statement_id] = record
-            self._add_to_counts(record, 1)
+    def _register(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self._add_kept(statement.organization, 1, bytes_of(statement.text))
+            self._running[statement.statement_id] = statement
+            self._count(statement, 1)
 
-    def _unregister(self, records: Sequence[Statement]) -> None:
-        for record in records:
-            self._kept_of(record.organization).add(-1, -record.stored)
-            if self._running.pop(record.statement_id, None) is not None:
-                self._add_to_counts(record, -1)
+    def _unregister(self, statements: Sequence[Statement]) -> None:
+        for statement in statements:
+            self._add_kept(statement.organization, -1, -bytes_of(statement.text))
+            if self._running.pop(statement.statement_id, None) is not None:
+                self._count(statement, -1)
 
     def loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
         """The loads of tokens and organizations by their IDs, as far as this process knows them."""
@@ -232,30 +248,38 @@ class StatementStore:
         """What other processes add to the loads: number and characters, where there are any. Raises StorageError."""
         return {}
 
-    def _count(self, key: str, number: int, size: int) -> None:
-        load = self._loads.setdefault(key, StatementLoad())
-        load.add(number, size)
-        if not load.number:
-            del self._loads[key]
+    def _count(self, statement: Statement, number: int) -> None:
+        """Add a running statement to the loads of its token and organization, or take it away."""
+        for key in (statement.owner, statement.organization):
+            load = self._loads.setdefault(key, StatementLoad())
+            load.number += number
+            load.size += number * len(statement.sql)
+            if not load.number:
+                del self._loads[key]
+
+    def _add_kept(self, organization: str, number: int, size: int) -> None:
+        kept = self._kept[organization]
+        kept.number += number
+        kept.size += size
 
     def _row(
         self,
-        record: Statement,
+        statement: Statement,
         finished: float = 0.0,
         state: str = sqlstate.RUNNING,
         message: str = "",
         kept: bytes | None = None,
     ) -> Row:
-        """The values of PUT for a record."""
-        first = record.statement_id, record.organization, record.owner, record.text, record.created
-        context, spool = msgspec.json.encode(record.context), record.spool
+        """The values of PUT for a statement."""
+        first = statement.statement_id, statement.organization, statement.owner, statement.text, statement.created
+        context, spool = msgspec.json.encode(statement.context), statement.spool
         rows = (spool.body, spool.size) if finished else (None, 0)
-        return (*first, finished, state, message, context, kept, *rows, record.previous, self.process)
+        return (*first, finished, state, message, context, kept, *rows, statement.previous, self.process)
 
     def _write_late(self) -> None:
         """Write the ends that are not written; if the disk is full, the latest ones stay pending."""
         try:
-            self._storage.write_all(PUT, list(self._late))
+            self._storage.write_all(PUT, self._late)
             self._late.clear()
         except Unavailable:
             sizes = [sum(len(value) for value in row if isinstance(value, str | bytes)) for row in self._late]
@@ -267,49 +291,49 @@ class StatementStore:
                 size -= one
 
     def find(self, statement_id: str) -> Statement | None:
-        record = self._at_hand(statement_id)
-        if record is not None:
-            return record
-        rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (statement_id,))
-        return self._restored(rows[0]) if rows else None
+        return self._at_hand(statement_id) or self._stored(statement_id)
 
     async def look_up(self, statement_id: str) -> Statement | None:
         """find(), while the event loop goes on. Raises StorageError."""
-        record = self._at_hand(statement_id)
-        return record if record is not None else await self._storage.run_async(lambda: self.find(statement_id))
+        at_hand = self._at_hand(statement_id)
+        return at_hand or await self._storage.run_async(lambda: self._stored(statement_id))
+
+    def _stored(self, statement_id: str) -> Statement | None:
+        rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (statement_id,))
+        return self._restored(rows[0]) if rows else None
 
     def running(self) -> list[Statement]:
         return list(self._running.values())
 
     def latest(self, organization: str, number: int) -> list[Statement]:
-        """The latest records of an organization ("" for those of none), the newest first, except the TERMINATE SESSION
-        of shells that exit: `number` of them, and all unfinished ones, so that each of these can be found and
-        terminated. Records that are not in memory have the first LISTED characters of their text. For any thread.
+        """The latest statements of an organization ("" for those of none), the newest first, except the TERMINATE
+        SESSION of shells that exit: `number` of them, and all unfinished ones, so that each of these can be found and
+        terminated. Those that are not in memory have the first LISTED characters of their text. For any thread.
         """
-        # A running record may be stored with the organization of its submission, or not be stored yet.
+        # A running statement may be stored with the organization of its submission, or not be stored yet.
         running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
-        records = {item.statement_id: item for item in running}
+        statements = {item.statement_id: item for item in running}
         rows = self._storage.read(
             f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND finished > 0 "
             "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC, id DESC LIMIT ?",
-            (organization, max(0, number - len(records))),
+            (organization, max(0, number - len(statements))),
         )
         for row in rows:
-            records.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
-        return sorted(records.values(), key=lambda item: item.created, reverse=True)
+            statements.setdefault(row[0], self._at_hand(row[0]) or self._restored(row))
+        return sorted(statements.values(), key=lambda item: item.created, reverse=True)
 
-    def sweep(self, retention: float, quota: int, records: int) -> bool:
-        """Remove some expired records; returns whether there are more.
+    def sweep(self, retention: float, quota: int, most: int) -> bool:
+        """Remove some expired statements; returns whether there are more.
 
-        These are the finished records that are older than `retention` seconds, and the oldest of each organization that
-        exceeds `quota` bytes or a number of `records`.
+        These are the finished ones that are older than `retention` seconds, and the oldest of each organization that
+        has more than `quota` bytes or than `most` statements.
         """
         oldest = time.time() - retention
         rows = self._storage.read(f"{self._swept} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEEP_BATCH))
         self._forget(rows)
         more = len(rows) == SWEEP_BATCH
         for organization, kept in list(self._kept.items()):
-            number, size = kept.number - records, kept.size - quota
+            number, size = kept.number - most, kept.size - quota
             if number <= 0 and size <= 0:
                 continue
             rows = self._storage.read(
@@ -327,77 +351,57 @@ class StatementStore:
         return more
 
     def _forget(self, rows: Sequence[Row]) -> None:
-        """Remove finished records and their results."""
+        """Remove finished statements and their results."""
         self._storage.write_all(DELETED, [row[:1] for row in rows])
         for statement_id, organization, size in rows:
-            record = self._recent.get(statement_id)
-            self._let_go(statement_id)
-            if record is not None:
-                record.spool.drop()
-            # If its process was killed after it stored the result, the record knows of no file.
-            self._place(organization, statement_id).remove()
-            self._kept_of(organization).add(-1, -size)
-
-    def _kept_of(self, organization: str) -> StatementLoad:
-        return self._kept.setdefault(organization, StatementLoad())
+            statement = self._let_go(statement_id)
+            if statement is not None:
+                statement.spool.drop()
+            # If its process was killed after it stored the result, the statement knows of no file.
+            self.place(organization, statement_id).remove()
+            self._add_kept(organization, -1, -size)
 
     def known(self, organization: str) -> set[str]:
         """The IDs of an organization's statements."""
-        return {
-            row[0] for row in self._storage.read("SELECT id FROM statements WHERE organization = ?", (organization,))
-        }
+        rows = self._storage.read("SELECT id FROM statements WHERE organization = ?", (organization,))
+        return {row[0] for row in rows}
 
     def keep_only(self, organizations: Collection[str]) -> None:
-        """Remove the finished records of dropped organizations; most are already deleted in the storage."""
+        """Remove the finished statements of dropped organizations; most are already deleted in the storage."""
         gone = self._kept.keys() - organizations - {""}
         for organization in gone:
             self._storage.write("DELETE FROM statements WHERE organization = ? AND finished > 0", (organization,))
             del self._kept[organization]
-        if gone:
-            for statement_id in [key for key, record in self._recent.items() if record.organization in gone]:
-                self._let_go(statement_id)
+        for statement_id in [key for key, item in self._recent.items() if item.organization in gone] if gone else ():
+            self._let_go(statement_id)
 
     def _at_hand(self, statement_id: str) -> Statement | None:
         return self._running.get(statement_id) or self._recent.get(statement_id)
 
-    def _add_to_counts(self, record: Statement, number: int) -> None:
-        for key in (record.owner, record.organization):
-            self._count(key, number, number * len(record.sql))
+    def _let_go(self, statement_id: str) -> Statement | None:
+        statement = self._recent.pop(statement_id, None)
+        if statement is not None:
+            self._recent_size -= statement.weight
+        return statement
 
-    def _keep(self, record: Statement, size: int) -> None:
-        record.cached_parse = None
-        if record.redacted is not None:
-            record.sql, record.redacted = record.redacted.text, None
-        record.weight = record.length + size + len(record.spool.body)
-        self._recent[record.statement_id] = record
-        self._recent_size += record.weight
-
-    def _let_go(self, statement_id: str) -> None:
-        record = self._recent.pop(statement_id, None)
-        if record is not None:
-            self._recent_size -= record.weight
-
-    def _restored(self, row: Sequence[Any]) -> Statement:
+    def _restored(self, row: Row) -> Statement:
         statement_id, organization, owner, sql, created, finished, state, message, context, *rest = row
-        outcome, body, size, previous, process, operation = rest
-        spool = self._place(organization, statement_id)
-        record = Statement(
-            sql, organization, owner, spool, _decode_context(context), statement_id, created, state, message,
-            finished=finished, operation=operation, process=process, previous=previous,
+        kept, body, size, previous, process, operation = rest
+        queued = state == sqlstate.RUNNING and message == NOT_BEGUN
+        spool = self.place(organization, statement_id)
+        statement = Statement(
+            sql, organization, owner, spool, _decode_context(context), statement_id, created, state,
+            "" if queued else message, State.after(state, message), finished=finished, operation=operation,
+            process=process, previous=previous, queued=queued,
         )  # fmt: skip
-        if outcome is not None:
-            kept = _decode_kept(outcome)
-            spool.restore(kept.layout, body or b"", size)
-            record.outcome = Outcome(kept.columns, tuple(kept.zoned))
-        record.state = State.after(state, message)
-        if not record.running:
-            record.done.set()
-            record.ready.set()
-        return record
-
-
-def _cut(message: str) -> str:
-    return message if len(message) <= MESSAGE else f"{message[:MESSAGE]}… ({len(message):,} characters)"
+        if kept is not None:
+            outcome = _decode_kept(kept)
+            spool.restore(outcome.layout, body or b"", size)
+            statement.outcome = Outcome(outcome.columns, tuple(outcome.zoned))
+        if not statement.running:
+            statement.done.set()
+            statement.ready.set()
+        return statement
 
 
 def _leaves(sql: str) -> bool:
@@ -410,8 +414,9 @@ _WRITTEN = (
 COLUMNS = f"{_WRITTEN}, operation"
 LISTED_COLUMNS = COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
 DELETED = "DELETE FROM statements WHERE id = ?"
+BEGUN = f"UPDATE statements SET message = '' WHERE id = ? AND state = '{sqlstate.RUNNING}'"
 OPERATION = "UPDATE statements SET operation = ? WHERE id = ?"
 INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES ({', '.join('?' * 14)})"
 _CHANGED = ("organization", "state", "message", "finished", "context", "outcome", "body", "bytes")
 PUT = f"{INSERT} ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _CHANGED)}"
-"""Writes a record, which may be stored already."""
+"""Writes a statement, which may be stored already."""

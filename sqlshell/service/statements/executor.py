@@ -1,0 +1,399 @@
+"""Runs one statement, in a thread."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
+from typing import cast
+
+from msgspec.structs import replace
+
+from sqlshell.interface import sqlstate
+from sqlshell.interface.models import MADE, ColumnInfo, Parameters
+from sqlshell.service.catalog import owning_role
+from sqlshell.service.dialect.lexer import BLANK, HEAD, Tokens
+from sqlshell.service.dialect.relations import selecting
+from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
+from sqlshell.service.engines.duckdb.translation.text import placed
+from sqlshell.service.engines.engine import (
+    AsyncSession,
+    Begun,
+    LocalEngine,
+    LocalSession,
+    Outcome,
+    Relation,
+    RunOptions,
+    Sink,
+    StreamQuery,
+)
+from sqlshell.service.failure import Failure
+from sqlshell.service.objects import function, privileges, scope, system
+from sqlshell.service.objects.attachments import Attachment
+from sqlshell.service.objects.database import with_missing_database
+from sqlshell.service.objects.grammar import dialect_of, read
+from sqlshell.service.objects.kind import PARTS, DialectStatement, Drop, Execution, Services, StartedFeed, Work
+from sqlshell.service.objects.names import check_named
+from sqlshell.service.objects.query import Application, DescribeStatement
+from sqlshell.service.objects.relation import NOT_FOUND
+from sqlshell.service.objects.result_rows import Facts
+from sqlshell.service.organizations.organizations import Organization, Organizations
+from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.results.results import PARTITION_BYTES, Discard, Layout
+from sqlshell.service.settings import UNLIMITED, Settings
+from sqlshell.service.statements import describe
+from sqlshell.service.statements.control import facts_of, listed
+from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.store import StatementStore
+from sqlshell.service.stores import stores
+from sqlshell.sql.analysis.kinds import verb
+
+COPY_DATA = "stdin"
+"""The attachment with the data of COPY … FROM STDIN."""
+
+DROPS = re.compile(r"\s*+drop\s", re.I)
+SCHEMAS = re.compile(r"\s*+(?:create|drop)\s++schema(?!\w)", re.I)
+SCHEMA = "schema"
+"""Occurs in each statement that creates or drops a schema."""
+
+CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re.I)
+"""How statements begin that may create or drop a schema."""
+
+_MAY_MAKE = re.compile(r"(?:insert|create)\b", re.I)
+
+CHANGING = frozenset({"ALTER", "COMMENT", "CREATE", "DROP"})
+MAY_DROP = frozenset({"DROP", "ALTER", "COMMIT", "END", "ROLLBACK", "ABORT"})
+"""The first words of statements that change objects, and of those that may drop one."""
+
+UNCHANGED = NOT_FOUND | {"25006", "42000", sqlstate.SYNTAX, "42704"}
+"""The engine's sqlStates for a change of a store; in the embedded service, entities are views."""
+
+UNBOUND = NOT_FOUND - {"58030"}
+"""The sqlStates of NOT_FOUND that occur before the statement has had any effect."""
+
+
+NOT_IN_APPLICATIONS = frozenset(
+    [
+        *("ABORT", "BEGIN", "COMMIT", "END", "PREPARE", "RELEASE", "ROLLBACK", "SAVEPOINT", "START"),
+        *("ATTACH", "DETACH", "DISCARD", "RESET", "SET", "USE"),
+    ]
+)
+"""The first words of statements that begin, divide or end a transaction, or change the session."""
+
+
+class Executor:
+    """Runs statements. Every method raises Failure."""
+
+    def __init__(
+        self, organizations: Organizations, sessions: Sessions, store: StatementStore, settings: Settings
+    ) -> None:
+        self._store = store
+        self._sessions = sessions
+        self._organizations = organizations
+        self._settings = settings
+        self._services = Services(organizations, sessions, settings)
+        self._room = DiskSpace(UNLIMITED if organizations.is_embedded else settings.quota)
+        """The room for results of an engine that is an external server; others count themselves."""
+
+    def run(
+        self,
+        session: Session,
+        asked: DialectStatement | None,
+        statement: Statement,
+        files: Sequence[Attachment],
+        parameters: Parameters | None,
+    ) -> Outcome | StartedFeed:
+        """Run a statement in its session; `asked` is the parsed statement if it is one of the interface's own."""
+        options = self.options(session, parameters)
+        if session.context_failures:
+            _check_context(session, asked, statement)
+        if not session.database_chosen and (asked is None or asked.needs().database):
+            # Never fall back to another database than the intended one.
+            session.organization.check_initial_database()
+        drops = isinstance(asked, Drop) or DROPS.match(statement.sql) is not None
+        before = session.droppable_parts() if drops else {}
+        try:
+            if asked is None:
+                result = self._run_engine(session, statement, options, statement.sql)
+            else:
+                result = self._run_own(session, asked, statement, files, options)
+        except Failure as failure:
+            if (explained := with_missing_database(session.organization, statement.sql, failure)) is not failure:
+                raise explained from failure
+            raise
+        finally:
+            self._look_at_schemas(session, asked, statement.sql)
+        if drops:
+            session.note_dropped_parts(before)
+        return result
+
+    async def run_on_server(
+        self,
+        session: Session,
+        statement: Statement,
+        files: Sequence[Attachment],
+        parameters: Parameters | None,
+        begun: Begun,
+    ) -> Outcome:
+        """Run a statement on an engine that is an external server. Called from the event loop."""
+        connection = cast(AsyncSession, session.connection)
+        if session.context_failures:
+            _check_context(session, None, statement)
+        privileges.check_role(session)
+        options, before = self.options(session, parameters), session.droppable_parts()
+        data = next((file.path for file in files if file.name == COPY_DATA), None)
+        options = replace(options, data=data) if data is not None else options
+        with self.counted(statement) as sink:
+            outcome = await connection.execute(statement.sql, options, sink, begun, statement.spool.finish)
+        if CHANGES.match(statement.sql[:4000]):
+            await session.organization.run(self._after_change, session, statement, before)
+        return _with_created_row(session, statement, outcome, statement.sql)
+
+    @contextlib.contextmanager
+    def counted(self, statement: Statement) -> Iterator[Sink]:
+        """A sink that stores the rows of a server's statement, and counts their bytes until they are stored."""
+        counting = CountingSink(statement.spool, self._room)
+        try:
+            yield counting
+        finally:
+            counting.close()
+
+    def _after_change(self, session: Session, statement: Statement, before: Mapping[str, str]) -> None:
+        """The bookkeeping after a statement that may have created or dropped something; runs in a thread. `before` are
+        the session's parts that it may have dropped."""
+        scope.note(session, statement.parsed.tokens)
+        self._look_at_schemas(session, None, statement.sql)
+        if DROPS.match(statement.sql):
+            session.note_dropped_parts(before)
+
+    def _look_at_schemas(self, session: Session, asked: DialectStatement | None, sql: str) -> None:
+        """Move sessions out of dropped schemas, after the transaction that may have dropped one."""
+        changed = isinstance(asked, Application) or (SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None)
+        session.changes_schemas = session.changes_schemas or changed
+        if session.changes_schemas and not session.connection.transaction:
+            session.changes_schemas = False
+            self._sessions.mark_dropped_schemas(session)
+
+    def options(self, session: Session, parameters: Parameters | None) -> RunOptions:
+        limit = parameters.row_limit if parameters else None
+        if limit and not self._settings.row_limits:
+            limit = None
+        organization = session.organization
+        zone = session.timezone or organization.engine.traits.default_timezone
+        return RunOptions(
+            zone,
+            self._settings.partition_rows,
+            PARTITION_BYTES,
+            limit,
+            self._settings.columns,
+            self._settings.columns_size,
+            session.rights,
+            tuple(organization.streams.known),
+        )
+
+    def options_of(self, statement: Statement) -> RunOptions:
+        """The options for the result of a statement that the engine runs already."""
+        settings = self._settings
+        sizes = settings.partition_rows, PARTITION_BYTES, None, settings.columns, settings.columns_size
+        return RunOptions(statement.context.timezone or "UTC", *sizes)
+
+    def _run_own(
+        self,
+        session: Session,
+        asked: DialectStatement,
+        statement: Statement,
+        files: Sequence[Attachment],
+        options: RunOptions,
+    ) -> Outcome | StartedFeed:
+        engine = session.organization.engine
+        if asked.needs().work is not Work.SERVICE:
+            privileges.check_role(session)
+        if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
+            raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} does not support streams")
+        execution = Execution(
+            statement.sql,
+            session,
+            options,
+            statement.spool,
+            statement.is_canceled,
+            self._services,
+            files,
+            run_engine=lambda sql: self._run_engine(session, statement, options, sql),
+            created=partial(_creation_outcome, statement),
+            queries=lambda: listed(self._store, session, statement),
+        )
+        if isinstance(asked, DescribeStatement):
+            with placed(statement.sql, "", asked.sql):
+                return describe.describe(asked.sql, execution)
+        if isinstance(asked, Application):
+            return self._application(session, asked, statement, options)
+        return asked.run(execution)
+
+    def _query_facts(self, organization: Organization) -> list[Facts]:
+        """The facts about the latest statements of an organization, without their texts."""
+        statements = self._store.latest(organization.id, 1000)
+        return [facts_of(statement, statement.context.role_name or owning_role(), "") for statement in statements]
+
+    def _run_engine(
+        self, session: Session, statement: Statement, options: RunOptions, sql: str
+    ) -> Outcome | StartedFeed:
+        organization = session.organization
+        low = sql.lower()
+        if organization.engine.traits.interface_sql and system.NAME in low:
+            system.publish(session, sql, lambda: self._query_facts(organization))
+        in_store = session.connection.database in organization.store_names
+        reads_store = in_store or any(name.lower() in low for name in organization.store_names)
+        broken: dict[tuple[str, str], str] = {}
+        if reads_store:
+            broken = stores.mount_named(organization, sql, statement.is_canceled, session.connection.database)
+        named = [item for item in organization.streams.known if item[2].lower() in low]
+
+        def run() -> Outcome | StreamQuery:
+            feed = _stream_query(session, sql, named, options) if named else None
+            if feed is not None:
+                return feed
+            writable = reads_store and not organization.is_confined and session.connection.transaction != "failed"
+            if writable and _changes_objects(sql):
+                # The embedded service's database of a store could be changed, unlike the copy under `serve`.
+                stores.check_read_only(organization, session.connection, sql)
+            return session.connection.run(sql, options, statement.spool)
+
+        try:
+            seen: set[str] = set()
+            while True:
+                try:
+                    outcome = run()
+                    break
+                except Failure as failure:
+                    # A view may read several entities, which the engine misses one after another.
+                    again = failure.sql_state in UNBOUND and failure.message not in seen
+                    if not (again and self._mounted_behind(session, statement, sql, failure.message)):
+                        raise
+                    seen.add(failure.message)
+        except Failure as failure:
+            if reads_store and failure.sql_state in UNCHANGED:
+                stores.check_read_only(organization, session.connection, sql)
+            if reads_store and failure.sql_state in NOT_FOUND:
+                stores.check_entities(organization, session.connection, sql, broken)
+            if failure.sql_state in NOT_FOUND:
+                check_named(organization, sql)
+            function.check_called(organization, sql, failure)
+            raise
+        if isinstance(outcome, StreamQuery):
+            return outcome, 0 if outcome.from_earliest else cast(LocalEngine, organization.engine).head(outcome.stream)
+        scope.note(session, statement.parsed.tokens_of(sql))
+        if organization.streams.known and _may_drop(sql):
+            organization.check_streams()
+        return _with_created_row(session, statement, outcome, sql)
+
+    @staticmethod
+    def _mounted_behind(session: Session, statement: Statement, sql: str, message: str) -> bool:
+        """Mount the stores that the engine's message names but the statement does not; returns whether there are any.
+
+        Such a store is read by a view, and no statement has named it since the service was started.
+        """
+        organization = session.organization
+        behind = set(stores.named_stores(organization, message)) - set(stores.named_stores(organization, sql))
+        if not behind or session.connection.transaction == "failed":
+            return False
+        stores.mount_named(organization, message, statement.is_canceled, "")
+        return True
+
+    def _application(self, session: Session, asked: Application, statement: Statement, options: RunOptions) -> Outcome:
+        """Run statements as one transaction in the current database, all or nothing."""
+        if session.connection.transaction:
+            raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
+        for number, sql in enumerate(asked.statements, 1):
+            own = read(sql, dialect_of(self._organizations))
+            if own is not None:
+                message = (
+                    f"statement {number}: statements about objects of the service are not allowed in an application"
+                )
+                raise Failure(sqlstate.UNSUPPORTED, message)
+            if (word := verb(sql)) in NOT_IN_APPLICATIONS:
+                cause = f"{word} … affects more than the current database"
+                raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
+            low = sql.lower()
+            if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
+                _stream_query(session, sql, named, options)
+        connection = session.connection
+        # The rows of SELECTs in an application are discarded, so that not all are needed.
+        options = replace(options, row_limit=1)
+        connection.run("BEGIN", options, Discard())
+        try:
+            for sql in (*asked.statements, "COMMIT"):
+                if statement.is_canceled():
+                    raise Failure(sqlstate.CANCELED, "the statement was canceled")
+                connection.run(sql, options, Discard())
+        finally:
+            if connection.transaction:
+                connection.run("ROLLBACK", options, Discard())
+        return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
+
+
+def _stream_query(session: Session, sql: str, streams: Sequence[Relation], options: RunOptions) -> StreamQuery | None:
+    return cast(LocalSession, session.connection).stream_query(sql, streams, options)
+
+
+def _check_context(session: Session, asked: DialectStatement | None, statement: Statement) -> None:
+    """Raises the failure of a part of the request's context that the statement needs."""
+    if asked is not None:
+        required = asked.needs().parts
+    else:
+        # The engine's statements need all of it, but clients send the schema that a first statement has yet to create.
+        required = ("database",) if SCHEMAS.match(statement.sql) else PARTS
+    for part in required:
+        # SQL names stores explicitly, and a client without a session cannot leave a dropped store.
+        if part in session.context_failures and (part != "store" or asked is not None or session.name):
+            raise session.context_failures[part]
+
+
+def _changes_objects(sql: str) -> bool:
+    words = Tokens(sql[:HEAD]).first_words(3)
+    return (words[2] if words[:2] == ["EXPLAIN", "ANALYZE"] else words[0]) in CHANGING
+
+
+def _may_drop(sql: str) -> bool:
+    words = Tokens(sql[:HEAD]).first_words(3)
+    return words[0] in MAY_DROP or words == ["CREATE", "OR", "REPLACE"]
+
+
+def _with_created_row(session: Session, statement: Statement, outcome: Outcome, sql: str = "") -> Outcome:
+    """Add the row that describes what was created to the outcome of an engine's statement, if it has one.
+
+    CREATE TABLE … AS SELECT and INSERT INTO … SELECT have one; a query is named by its ID.
+    """
+    if outcome.columns is not None:
+        return outcome
+    sql = sql or statement.sql
+    blank = BLANK.match(sql)
+    if not _MAY_MAKE.match(sql, blank.end() if blank else 0):
+        return outcome
+    write = selecting(statement.parsed.tokens_of(sql))
+    if write is None:
+        return outcome
+    relation = session.full_name(write.names)
+    if write.kind == "insert":
+        return _with_row(statement, outcome, ("query", statement.statement_id, "INSERT", outcome.message), relation)
+    return _creation_outcome(statement, outcome, write.kind, relation)
+
+
+def _creation_outcome(statement: Statement, outcome: Outcome, kind: str, relation: Relation) -> Outcome:
+    """The outcome of a CREATE of a relation, with the row that describes it."""
+    return _with_row(statement, outcome, (kind, relation[2], "CREATE", outcome.message), relation)
+
+
+def is_creation_row(outcome: Outcome) -> bool:
+    """Whether the outcome's row describes what was created; a SELECT with the same columns has no message."""
+    return bool(outcome.message) and [item.name for item in outcome.columns or ()] == list(MADE)
+
+
+def _with_row(statement: Statement, outcome: Outcome, values: Sequence[str], relation: Relation) -> Outcome:
+    row = json.dumps([*values, json.dumps(relation, ensure_ascii=False)], ensure_ascii=False)
+    body = row.encode("utf-8", "surrogatepass")
+    layout = Layout(partition_rows=statement.spool.layout.partition_rows)
+    layout.add(1, len(body))
+    statement.spool.adopt(layout, body, len(body))
+    return replace(outcome, columns=[ColumnInfo(name, "VARCHAR", False) for name in MADE])
