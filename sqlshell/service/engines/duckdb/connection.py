@@ -155,7 +155,7 @@ class DuckdbConnection:
                 return None
             # The rows of the SELECT are read again and again, in a READ ONLY transaction of the engine's own.
             self._checked(statement, replace(options, rights=Rights.READ))
-            read = StreamUse(self._connection, streams, self.resolve, bound=not self._open).read(running.sql)
+            read = StreamUse(self._connection, streams, self.resolve, running.sql, bound=not self._open).read()
             if not read:
                 return None
             with self._reading(options.rights is Rights.READ):
@@ -171,7 +171,8 @@ class DuckdbConnection:
         with self._statement(options) as running:
             self._translate(sql, options, running)
             checked = self._checked(parsed(self._connection, running.sql), options)
-            self._check_streams(running.sql, options)
+            if options.streams:
+                StreamUse(self._connection, options.streams, self.resolve, running.sql, bound=not self._open).check()
             # In a READ ONLY transaction, DuckDB would not plan what changes something.
             if options.rights is Rights.READ:
                 raise denied(spoken(checked.kind, first_word(running.sql)), options.rights, checked.kind)
@@ -319,10 +320,6 @@ class DuckdbConnection:
         writes = bool(self.transaction) and not self._read_only
         return check(self._connection, self._policy, statement, options.rights, in_transaction=writes)
 
-    def _check_streams(self, sql: str, options: RunOptions) -> None:
-        if options.streams:
-            StreamUse(self._connection, options.streams, self.resolve, bound=not self._open).check(sql)
-
     @contextlib.contextmanager
     def _reading(self, read_only: bool) -> Iterator[None]:
         """Run a statement in a READ ONLY transaction if it has to, and no other one is open."""
@@ -351,7 +348,8 @@ class DuckdbConnection:
             check_files(sql)
         statement = self._checked(parsed(self._connection, sql), options)
         running.kind = statement.kind
-        self._check_streams(sql, options)
+        if options.streams:
+            StreamUse(self._connection, options.streams, self.resolve, sql, bound=not self._open).check()
         if not statement.read_only or statement.transaction:
             return self._carry_out(statement, options, sink)
         with self._reading(True):

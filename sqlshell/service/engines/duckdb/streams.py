@@ -10,11 +10,9 @@ import contextlib
 import json
 import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
-from itertools import islice
 from typing import Any, Final
 
 import duckdb
-from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
@@ -39,85 +37,80 @@ _UNTOLD: Final = frozenset(
 )
 """Words of statements whose tables DuckDB does not tell, or that read all that are there."""
 
+_NOT_READ: Final = frozenset(("insert", "make", "shadow"))
+
 Resolve = Callable[[Sequence[str]], Relation]
 
 
-class _Use(Struct, frozen=True):
-    """A stream in a statement, and what happens to it: "change", "drop", "insert", "make", "read", "shadow" for a
-    temporary relation of its name, "" for unknown."""
-
-    stream: Relation
-    how: str
-
-
 class StreamUse:
-    """What statements of a session do with `streams`. `resolve` completes the name of a relation."""
+    """What a statement of a session does with `streams`.
+
+    `resolve` completes the name of a relation. `bound` says that DuckDB may bind the statement: an error would fail an
+    open transaction.
+    """
 
     def __init__(
-        self, connection: duckdb.DuckDBPyConnection, streams: Collection[Relation], resolve: Resolve, *, bound: bool
+        self,
+        connection: duckdb.DuckDBPyConnection,
+        streams: Collection[Relation],
+        resolve: Resolve,
+        sql: str,
+        *,
+        bound: bool,
     ) -> None:
-        """`bound` says that DuckDB may bind the statement: an error would fail an open transaction."""
         self._connection = connection
         self._streams = {tuple(part.lower() for part in stream): stream for stream in streams}
-        self._names = {name for _, _, name in self._streams}
         self._resolve = resolve
+        self._sql = sql
         self._bound = bound
+        found = words(sql)
+        self._plain = [item.word for item in found]
+        self._uses = list(self._found(found))
 
-    def read(self, sql: str) -> list[Relation]:
-        """The streams that a statement reads, also by views and macros if it may be bound; none if it describes
-        something.
-        """
-        return self._read(sql, words(sql))
-
-    def check(self, sql: str) -> None:
+    def check(self) -> None:
         """Raises Failure (0A000) for a statement that changes a stream in another way than by INSERT, or that would
         read a stream to its end, which it does not have.
         """
-        found = words(sql)
-        plain = [item.word for item in found]
+        plain = self._plain
         if plain[0] == "explain" and "analyze" not in plain[:3]:
             return
-        uses = list(self._uses(found))
         replaces = "conflict" in plain or ("insert" in plain and "or" in plain[plain.index("insert") :][1:2])
-        for use in uses:
-            if use.how == "drop":
-                name = ".".join(use.stream)
+        for stream, how in self._uses:
+            if how == "drop":
+                name = ".".join(stream)
                 raise Failure(sqlstate.UNSUPPORTED, f"{name} is a stream; use DROP STREAM {name}")
-            if use.how in {"change", "make"} or (use.how == "insert" and replaces):
+            if how in {"change", "make"} or (how == "insert" and replaces):
                 raise Failure(sqlstate.UNSUPPORTED, "a stream is append-only; use INSERT INTO")
-        if "macro" not in plain and self._read(sql, found):
+        if "macro" not in plain and self.read():
             message = f"a statement that reads a stream would never end: {NO_CONTINUOUS_QUERIES}"
             raise Failure(sqlstate.UNSUPPORTED, message)
 
-    def _read(self, sql: str, found: Sequence[Word]) -> list[Relation]:
-        plain = {item.word for item in found}
-        if plain & _DESCRIBES:
+    def read(self) -> list[Relation]:
+        """The streams that the statement reads, also by macros if it may be bound; none if it describes something."""
+        if not _DESCRIBES.isdisjoint(self._plain):
             return []
-        uses = list(self._uses(found))
-        if self._bound and not plain & _UNTOLD:
+        if self._bound and _UNTOLD.isdisjoint(self._plain):
             with contextlib.suppress(duckdb.Error):
-                told = self._connection.get_table_names(sql, qualified=True)
-                read = [use.stream for name in told for use in islice(self._uses(words(name)), 1)]
+                told = self._connection.get_table_names(self._sql, qualified=True)
                 # DuckDB names the table that is created too.
-                return [stream for stream in read if not self._is_only_made(stream, uses)]
-        return [use.stream for use in uses if use.how == "read"]
+                made = {stream for stream, _ in self._uses} - {s for s, how in self._uses if how not in _NOT_READ}
+                return [stream for name in told for stream, _ in self._found(words(name)) if stream not in made]
+        return [stream for stream, how in self._uses if how == "read"]
 
-    @staticmethod
-    def _is_only_made(stream: Relation, uses: Sequence[_Use]) -> bool:
-        """Whether a statement names a stream, but not to read it."""
-        how = {use.how for use in uses if use.stream == stream}
-        return bool(how) and how <= {"insert", "make", "shadow"}
-
-    def _uses(self, found: Sequence[Word]) -> Iterator[_Use]:
+    def _found(self, found: Sequence[Word]) -> Iterator[tuple[Relation, str]]:
+        """The streams that words name, and what happens to each: "change", "drop", "insert", "make", "read", "shadow"
+        for a temporary relation of its name, "" for unknown.
+        """
+        names = {name for _, _, name in self._streams}
         before: list[str] = ["", "", ""]
         number = 0
         while number < len(found):
-            names = [found[number].name]
+            path = [found[number].name]
             while number + 2 < len(found) and found[number + 1].word == ".":
                 number += 2
-                names.append(found[number].name)
-            if names[-1] in self._names and (stream := self._stream(names)):
-                yield _Use(stream, _how(before))
+                path.append(found[number].name)
+            if path[-1] in names and (stream := self._stream(path)):
+                yield stream, _how(before)
             if found[number].word not in _FILLERS:
                 before = [found[number].word, *before[:2]]
             number += 1
@@ -188,10 +181,7 @@ def make_stream_query(
     node["from_table"] = inner["statements"][0]["node"]["from_table"]
     deserialized = connection.execute("SELECT system.main.json_deserialize_sql(?)", [json.dumps(tree)]).fetchone()
     over_new = str(deserialized[0]) if deserialized else ""
-    try:
-        described = connection.execute(f"DESCRIBE\n{over_new}", {"lo": 0, "hi": 0}).fetchall()
-    except duckdb.InvalidInputException:
-        described = connection.execute(f"DESCRIBE\n{over_new.replace('$lo', '0').replace('$hi', '0')}").fetchall()
+    described = connection.execute(f"DESCRIBE\n{over_new}", {"lo": 0, "hi": 0}).fetchall()
     kinds = [connection.type(item[1]) for item in described]
     names = [f"c{number}" for number in range(len(kinds))]
     columns = [ColumnInfo(str(item[0]), type_name(kind), True) for item, kind in zip(described, kinds, strict=True)]
@@ -279,24 +269,15 @@ def _check(connection: duckdb.DuckDBPyConnection, node: Any) -> None:
         if "" in names:
             reason = "a window or subquery"
         elif names:
-            marks = ", ".join("?" for _ in names)
-            rows = connection.execute(
-                "SELECT function_name FROM duckdb_functions() WHERE function_type IN ('aggregate', 'window') "
-                f"AND function_name IN ({marks})",
-                sorted(names),
-            ).fetchall()
             # concat, repeat and similar functions are also scalar functions of the same name.
-            reason = f"the aggregate {rows[0][0]}" if rows and not _is_scalar(connection, rows[0][0]) else ""
+            aggregate = connection.execute(
+                "SELECT function_name FROM duckdb_functions() WHERE function_name = ANY($1) GROUP BY ALL "
+                "HAVING bool_and(function_type IN ('aggregate', 'window')) ORDER BY ALL LIMIT 1",
+                [sorted(names)],
+            ).fetchone()
+            reason = f"the aggregate {aggregate[0]}" if aggregate else ""
     if reason:
         raise Failure(sqlstate.UNSUPPORTED, f"{reason} is not supported: {NOT_HERE}")
-
-
-def _is_scalar(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    found = connection.execute(
-        "SELECT 1 FROM duckdb_functions() WHERE function_name = ? AND function_type IN ('scalar', 'macro') LIMIT 1",
-        [name],
-    ).fetchone()
-    return found is not None
 
 
 def _functions(tree: Any) -> Iterator[str]:
