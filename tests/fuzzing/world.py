@@ -12,8 +12,7 @@ from msgspec import Struct
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.published import FOLDERS, SPOOL
-from sqlshell.service.engines.engine import Limits, Listing, RunOptions
+from sqlshell.service.engines.engine import FOLDERS, SPOOL, Limits, Listing, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.rights import Rights
 

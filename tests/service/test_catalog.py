@@ -102,6 +102,19 @@ def test_relations_are_listed_and_described(client: Client, engine: OnEngine, ta
     assert client.state(f"describe relation {table}") == "3D020"
 
 
+def test_tables_are_listed_beside_a_check_that_only_its_schema_can_bind(served: Served) -> None:
+    with Client(served) as client:
+        client.run("create schema if not exists apart")
+        client.run("create sequence apart.counted")
+        client.rows("use schema apart")
+        client.run("create table checked (a integer check (nextval('counted') > 0))")
+        client.rows("use schema public")
+        assert "checked" in client.names("list relations in schema apart")
+        assert client.state("list engine foreign_keys") == "00000"
+        assert ["a"] in [row[:1] for row in client.rows("describe engine relation columns apart.checked")]
+        client.run("drop schema apart cascade")
+
+
 def test_a_view_is_a_view(client: Client, table: str) -> None:
     client.rows_of_nothing(f"create view v_{table} as select a, b from {table}")
     assert {row["Name"]: row["Type"] for row in client.listed("list relations")}[f"v_{table}"] == "view"

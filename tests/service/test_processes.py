@@ -18,8 +18,16 @@ import pytest
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.unused_memory import MORE, Growth, return_unused_memory
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
-from sqlshell.service.engines.engine import CatalogQuery, Limits, Outcome, RunOptions
+from sqlshell.service.engines.engine import (
+    FOLDERS,
+    RENDERING,
+    RESULTS,
+    SPOOL,
+    CatalogQuery,
+    Limits,
+    Outcome,
+    RunOptions,
+)
 from sqlshell.service.engines.process import remote
 from sqlshell.service.engines.process.child import Session
 from sqlshell.service.engines.process.frames import EngineConfig

@@ -14,8 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from sqlshell.service.engines.duckdb.published import FOLDERS
-from sqlshell.service.engines.engine import Limits
+from sqlshell.service.engines.engine import FOLDERS, Limits
 from sqlshell.service.engines.process.frames import EngineConfig, read_answer, receive, send
 from sqlshell.service.engines.sandbox import landlock, sandbox
 from tests.conftest import serve, start, stop

@@ -6,7 +6,7 @@ import duckdb
 import pytest
 
 from sqlshell.result import Rows
-from sqlshell.service.engines.duckdb.objects import LISTS
+from sqlshell.service.engines.duckdb.catalog import LISTS
 from sqlshell.service.engines.duckdb.translation import functions
 from sqlshell.shell.interactive.look.toolbar import call_text
 from sqlshell.shell.metadata.catalog_loader import functions_of

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from msgspec import Struct
 
@@ -15,6 +15,24 @@ from sqlshell.service.rights import Rights
 
 NO_CONTINUOUS_QUERIES = "DuckDB does not support continuous queries"
 """The reason why queries that run continuously over a stream are not supported."""
+
+SYSTEM_DATABASE: Final = "deltastream"
+"""The service's own database, with its system relations."""
+
+SYSTEM_FOLDER: Final = "system"
+"""The folder of an organization's system relations: files that the service replaces."""
+
+SPOOL: Final = "spool"
+"""The folder where the engine writes large results, which the service moves away as soon as they are complete."""
+
+RESULTS: Final = "results"
+"""The folder of complete results, which the engine's process cannot name."""
+
+RENDERING: Final = "rendering"
+"""The folder for temporary files of the process that renders results."""
+
+FOLDERS: Final = ("databases", "copies", SPOOL, SYSTEM_FOLDER)
+"""The folders of an organization whose files the engine may open, besides that of temporary files."""
 
 CANCELED_BEFORE_START = "the statement was canceled before it started"
 

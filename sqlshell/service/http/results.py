@@ -27,7 +27,7 @@ from sqlshell.interface.models import (
 )
 from sqlshell.runtime.idle import IdleTimer, in_thread
 from sqlshell.runtime.unused_memory import return_unused_memory
-from sqlshell.service.engines.duckdb.published import RENDERING
+from sqlshell.service.engines.engine import RENDERING
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import caller_of, is_by_plane
 from sqlshell.service.http.budget import Budget

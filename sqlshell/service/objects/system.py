@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from sqlshell.service.engines.duckdb.contents import SYSTEM
-from sqlshell.service.engines.engine import LocalEngine
+from sqlshell.service.engines.engine import SYSTEM_DATABASE, LocalEngine
 from sqlshell.service.objects.kinds import KINDS
 from sqlshell.service.objects.result_rows import Facts, listed
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.sessions import Session
 
-NAME = SYSTEM
+NAME = SYSTEM_DATABASE
 
 _KINDS = {kind.plural: kind for kind in KINDS if kind.relation}
 

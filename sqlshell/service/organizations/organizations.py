@@ -17,9 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
-from sqlshell.service.engines.duckdb.contents import RESERVED
-from sqlshell.service.engines.duckdb.published import FOLDERS, RENDERING, RESULTS, SPOOL
-from sqlshell.service.engines.engine import CatalogQuery, Engine, Limits, Relation
+from sqlshell.service.engines.engine import FOLDERS, RENDERING, RESULTS, SPOOL, CatalogQuery, Engine, Limits, Relation
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.copies import Copies
 from sqlshell.service.organizations.pools import DEFAULT, Pool, Size, size_of
@@ -463,6 +461,8 @@ class Organizations:
     def _databases(self, organization_id: str, folder: Path) -> tuple[dict[str, Path], dict[tuple[str, str], str]]:
         """The files of an organization's databases by name, the oldest first; and the reasons for the databases and
         stores that cannot be opened."""
+        from sqlshell.service.engines.process.remote import RemoteEngine
+
         files: dict[str, Path] = {}
         broken: dict[tuple[str, str], str] = {}
         taken: set[str] = set()
@@ -470,7 +470,7 @@ class Organizations:
         items = [item for kind in kinds for item in self.catalog.objects(organization_id, kind)]
         for item in sorted(items, key=lambda item: (kinds.index(item.kind), item.created)):
             low, reason = item.name.lower(), ""
-            if low in RESERVED:
+            if low in RemoteEngine.traits.reserved_names:
                 reason = "its name is reserved"
             elif low in taken:
                 reason = "its name differs from another only in case"

@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from sqlshell.service.engines.duckdb.contents import HIDDEN, INITIAL_SCHEMA, RESERVED
+from sqlshell.service.engines.duckdb.catalog import HIDDEN, INITIAL_SCHEMA, RESERVED
 from sqlshell.service.engines.engine import Capabilities, Traits
 
 CAPABILITIES: Final = Capabilities(

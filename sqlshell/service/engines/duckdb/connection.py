@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
-from sqlshell.service.engines.duckdb.contents import columns
+from sqlshell.service.engines.duckdb.catalog import columns_of
 from sqlshell.service.engines.duckdb.failures import Cause, failure, moved_to_end
 from sqlshell.service.engines.duckdb.loading import load_rows
 from sqlshell.service.engines.duckdb.planned import planned
@@ -194,7 +194,7 @@ class DuckdbConnection:
             if self.transaction == "failed" or isinstance(error, duckdb.InterruptException):
                 raise failure(error) from error
             # A view of something that cannot be read now still has columns.
-            listed = self._connection.execute(columns(relation)).fetchall()
+            listed = self._connection.execute(columns_of(relation)).fetchall()
             return [ColumnInfo(str(item[0]), str(item[1]), bool(item[2])) for item in listed]
         named = zip(described, kinds, strict=True)
         return [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]

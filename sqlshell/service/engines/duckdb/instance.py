@@ -13,14 +13,9 @@ import duckdb
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, objects, published, version
+from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, published, version
+from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, Session, found, inline, listed
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb.contents import (
-    FIRST_SCHEMA,
-    SYSTEM,
-    inline,
-    listing,
-)
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import Cause, failure
 from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
@@ -29,6 +24,9 @@ from sqlshell.service.engines.duckdb.rights.check import Policy
 from sqlshell.service.engines.duckdb.statement import SESSION_SETTINGS
 from sqlshell.service.engines.duckdb.streams import evaluate
 from sqlshell.service.engines.engine import (
+    FOLDERS,
+    SYSTEM_DATABASE,
+    SYSTEM_FOLDER,
     CatalogQuery,
     EngineSession,
     Limits,
@@ -136,15 +134,15 @@ class DuckdbEngine(ResultFiles):
                     root.execute(f"CREATE SCHEMA {always_quoted(name)}.{FIRST_SCHEMA}")
             except duckdb.Error as error:
                 self.broken[name] = str(error).partition("\n")[0].replace(str(path), path.name)
-        published.attach(root, folder / published.FOLDER, system or {})
-        self._files = published.PublishedRelations(folder / published.FOLDER)
+        published.attach(root, folder / SYSTEM_FOLDER, system or {})
+        self._files = published.PublishedRelations(folder / SYSTEM_FOLDER)
         # New connections begin in the database that was attached first.
-        self.first_database = next((name for name in databases if name not in self.broken), SYSTEM)
+        self.first_database = next((name for name in databases if name not in self.broken), SYSTEM_DATABASE)
         root.execute(f"USE {always_quoted(self.first_database)}")
         root.execute("DETACH memory")
         self._policy.restrict(folder)
         for setting in (
-            f"allowed_directories = [{', '.join(literal(str(folder / name)) for name in published.FOLDERS)}]",
+            f"allowed_directories = [{', '.join(literal(str(folder / name)) for name in FOLDERS)}]",
             # The files of published relations are replaced.
             "enable_external_file_cache = false",
             "allow_community_extensions = false",
@@ -193,10 +191,10 @@ class DuckdbEngine(ResultFiles):
                     self._viewed[store, name] = stamp
 
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
-        return self.read_listing(listing(query))
+        return listed(query, self.read_listing)
 
     def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        return objects.found(query, cast(objects.Session, seen))
+        return found(query, cast(Session, seen))
 
     def read_listing(self, sql: str) -> Rows:
         """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
@@ -218,7 +216,9 @@ class DuckdbEngine(ResultFiles):
             self._system()
             for name, rows in tables.items():
                 if self._shown.get(name) != rows:
-                    self._execute(f"CREATE OR REPLACE TABLE {SYSTEM}.sys.{always_quoted(name)} AS {inline(rows)}")
+                    self._execute(
+                        f"CREATE OR REPLACE TABLE {SYSTEM_DATABASE}.sys.{always_quoted(name)} AS {inline(rows)}"
+                    )
                     self._shown[name] = rows
 
     def head(self, stream: Relation, least: int = 0) -> int:
@@ -259,7 +259,7 @@ class DuckdbEngine(ResultFiles):
             self._admin = self._root.cursor()
             if self._policy.strict:
                 # No object of a user's database takes the place of one of DuckDB's there.
-                self._admin.execute(f"USE {SYSTEM}.sys")
+                self._admin.execute(f"USE {SYSTEM_DATABASE}.sys")
         return self._admin
 
     def _execute(self, sql: str) -> None:

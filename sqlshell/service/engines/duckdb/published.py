@@ -11,29 +11,14 @@ import json
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
-from sqlshell.service.engines.duckdb.contents import KINDS, SYSTEM
-from sqlshell.service.engines.engine import Listing
+from sqlshell.service.engines.duckdb.catalog import KINDS
+from sqlshell.service.engines.engine import SYSTEM_DATABASE, Listing
 from sqlshell.sql.identifiers import always_quoted, literal
 
 if TYPE_CHECKING:
     from duckdb import DuckDBPyConnection
-
-FOLDER: Final = "system"
-"""The folder of these files in that of an organization."""
-
-SPOOL: Final = "spool"
-"""The folder where the engine writes large results, which the service moves away as soon as they are complete."""
-
-RESULTS: Final = "results"
-"""The folder of complete results, which the engine's process cannot name."""
-
-RENDERING: Final = "rendering"
-"""The folder for temporary files of the process that renders results."""
-
-FOLDERS: Final = ("databases", "copies", SPOOL, FOLDER)
-"""The folders whose files DuckDB may open under `serve`, besides that of temporary files."""
 
 Columns = Sequence[tuple[str, str]]
 """Names and interface types."""
@@ -62,7 +47,7 @@ def attach(root: DuckDBPyConnection, folder: Path, relations: Mapping[str, Colum
         begun.unlink(missing_ok=True)
         root.execute(f"ATTACH {literal(str(begun))} AS begun; {sql}; DETACH begun")
         begun.rename(database)
-    root.execute(f"ATTACH {literal(str(database))} AS {SYSTEM} (READ_ONLY)")
+    root.execute(f"ATTACH {literal(str(database))} AS {SYSTEM_DATABASE} (READ_ONLY)")
 
 
 class PublishedRelations:

@@ -30,9 +30,8 @@ from sqlshell.runtime.unused_memory import Growth, limit_unused_memory, return_u
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import Cause, followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.published import FOLDER, RENDERING, RESULTS, SPOOL
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, RunOptions
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, RENDERING, RESULTS, SPOOL, SYSTEM_FOLDER, RunOptions
 from sqlshell.service.engines.process.frames import (
     MEMORY_NOTE,
     Answer,
@@ -393,7 +392,7 @@ def restrict(config: EngineConfig, parent: int) -> sandbox.Protections:
     if config.renders:
         read, write, fill = [folder / RESULTS], [temporary], []
     else:
-        read, write, fill = [folder / "copies"], [databases, temporary, folder / FOLDER], [folder / SPOOL]
+        read, write, fill = [folder / "copies"], [databases, temporary, folder / SYSTEM_FOLDER], [folder / SPOOL]
     try:
         bounds = sandbox.Bounds(sandbox.memory_bound(limits.memory, limits.threads), sandbox.file_bound(databases))
         return sandbox.restrict(read, write, bounds, fill=fill, parent=parent)

@@ -21,9 +21,11 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, contents, objects, version
-from sqlshell.service.engines.duckdb.published import FOLDER, SPOOL, PublishedRelations
+from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, catalog, version
+from sqlshell.service.engines.duckdb.published import PublishedRelations
 from sqlshell.service.engines.engine import (
+    SPOOL,
+    SYSTEM_FOLDER,
     CatalogQuery,
     Engine,
     EngineSession,
@@ -108,7 +110,7 @@ class RemoteEngine:
         """What the latest process was opened with."""
         self.first_database = ""
         self.first_database = self.process().first_database
-        self._published = PublishedRelations(self._opened.folder / FOLDER)
+        self._published = PublishedRelations(self._opened.folder / SYSTEM_FOLDER)
 
     @property
     def version(self) -> str:
@@ -192,13 +194,13 @@ class RemoteEngine:
         raise Failure(sqlstate.UNSUPPORTED, message)
 
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
-        return self.read_listing(contents.listing(query))
+        return catalog.listed(query, self.read_listing)
 
     def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        return objects.found(query, cast(objects.Session, seen))
+        return catalog.found(query, cast(catalog.Session, seen))
 
     def inline(self, rows: Listing) -> str:
-        return contents.inline(rows)
+        return catalog.inline(rows)
 
     def publish(self, tables: Mapping[str, Listing]) -> None:
         try:
@@ -251,7 +253,7 @@ class RemoteConnection:
     """A session of a RemoteEngine. It is created in the process on first use."""
 
     def __init__(self, engine: RemoteEngine, number: int) -> None:
-        self.database, self.schema = engine.first_database, contents.INITIAL_SCHEMA
+        self.database, self.schema = engine.first_database, catalog.INITIAL_SCHEMA
         self.transaction = self.timezone = ""
         self._engine = engine
         self._number = number
@@ -272,7 +274,7 @@ class RemoteConnection:
     lose_transaction = forwarded(EngineSession.lose_transaction)
     plan = forwarded(LocalSession.plan)
     stream_query = forwarded(LocalSession.stream_query)
-    listed = forwarded(objects.Session.listed)
+    listed = forwarded(catalog.Session.listed)
 
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         if not isinstance(sink, Spool | Discard):
@@ -399,7 +401,7 @@ class RemoteConnection:
         place, transaction, leaves = (self.database, self.schema), self.transaction, self._leaves
         try:
             self.timezone = ""
-            if place != (self._engine.first_database, contents.INITIAL_SCHEMA):
+            if place != (self._engine.first_database, catalog.INITIAL_SCHEMA):
                 process.result(self._answer(process, "use", *place), None)
             if transaction:
                 process.result(self._answer(process, "lose_transaction"), None)
