@@ -60,13 +60,7 @@ def test_a_process_without_memory_says_so_and_is_replaced(host: Host) -> None:
     for thread in many:
         thread.join()
     assert {item for item in found if item not in {"00000", "01000", "53000"}} == set()
-
-    def is_replaced() -> bool:
-        # The service asks every few seconds.
-        host.engine.trim_memory()
-        return host.pid != pid
-
-    until(is_replaced)
+    until(lambda: host.pid != pid)
     told = result_of(connection, "select count(*) from t")
     assert "--memory" in told.message
     assert rows(host, connection, "select count(*) from t") == ("00000", b'["200000"]')

@@ -67,9 +67,8 @@ idle channels. More are started when needed, and kept.
 MOST_THREADS: Final = 1000
 
 LEAST_MEMORY: Final = 512 << 20
-"""Minimum memory in bytes that an idle process should have left of its limit, which is 1.5 GiB more than DuckDB's."""
-
-USED_UP: Final = f"the engine's process ran out of memory {MEMORY_NOTE}"
+"""Minimum memory in bytes that a process should have left of its limit, which is 1.5 GiB more than DuckDB's, after a
+statement that had too little."""
 
 CALLABLE: Final = frozenset(
     {"run", "use", "stream_query", "plan", "resolve", "columns", "listed", "load", "lose_transaction"}
@@ -155,10 +154,6 @@ class Session:
             return None
         return held.database, held.schema, held.transaction, held.timezone, held.leaves_state
 
-    @property
-    def runs(self) -> bool:
-        return self._running > 0
-
 
 class Host:
     """The engine with its sessions, and the threads that process calls."""
@@ -169,8 +164,6 @@ class Host:
         self._sessions: dict[int, Session] = {}
         self._connecting = threading.Lock()
         self._growth = Growth()
-        self._used_up = 0
-        """How often in succession an idle process had used up its memory."""
         self._threads = ThreadPoolExecutor(MOST_THREADS)
         started = threading.Barrier(THREADS)
         for _ in range(THREADS):
@@ -186,7 +179,8 @@ class Host:
                 self._session(number).interrupt(order.number)
             case "progress":
                 session = self._sessions.get(number)
-                self._report(Report(number, session.progress() if session is not None else None))
+                with contextlib.suppress(OSError):
+                    send(self._orders, Report(number, session.progress() if session is not None else None))
             case "close" if (session := self._sessions.pop(number, None)) is not None:
                 # Rolling back may take some time.
                 self._begin(session.close)
@@ -194,8 +188,8 @@ class Host:
                 self.engine.cancel_rows(order.number)
             case "release_memory":
                 self._begin(self.engine.release_memory)
-            case "trim_memory":
-                self._begin(self._trim_memory)
+            case "trim_memory" if self._growth.large:
+                self._begin(return_unused_memory)
 
     def close(self) -> None:
         """Stop running statements and close the databases, which writes them to disk."""
@@ -205,26 +199,10 @@ class Host:
             time.sleep(0.01)
         self.engine.close()
 
-    def _report(self, report: Report) -> None:
-        with contextlib.suppress(OSError):
-            send(self._orders, report)
-
     def _begin(self, work: Callable[[], Any]) -> None:
         # Without memory for another thread, the work waits for one that is busy.
         with contextlib.suppress(RuntimeError):
             self._threads.submit(work)
-
-    def _trim_memory(self) -> None:
-        """Return unused memory; ask for another process if this one has none left although nothing runs in it.
-
-        DuckDB's allocator takes some seconds to return the memory of a statement.
-        """
-        if self._growth.large:
-            return_unused_memory()
-        idle = not any(session.runs for session in list(self._sessions.values()))
-        self._used_up = self._used_up + 1 if idle and used_up() else 0
-        if self._used_up > 1:
-            self._report(Report(spent=USED_UP))
 
     def _session(self, number: int) -> Session:
         with self._connecting:
@@ -263,7 +241,8 @@ class Host:
     def _error(self, error: Exception) -> Error:
         fatal = self._is_broken(error)
         if not fatal and (limited := over_limit(error)) is not None:
-            return Error(limited.sql_state, limited.message)
+            return_unused_memory()
+            return Error(limited.sql_state, limited.message, spent=used_up())
         if isinstance(error, Failure):
             return Error(error.sql_state, followable(error.message), fatal=fatal, missing=error.missing)
         if isinstance(error, OSError):

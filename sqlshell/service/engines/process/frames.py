@@ -66,13 +66,14 @@ class Call(Struct, frozen=True, array_like=True):
 
 class Error(Struct, frozen=True, array_like=True):
     """An exception: a Failure or, if `code` is not 0, the OSError with that number. `fatal` says that the instance is
-    unusable.
+    unusable, `spent` that the process has hardly any memory left.
     """
 
     sql_state: str
     message: str
     code: int = 0
     fatal: bool = False
+    spent: bool = False
     missing: tuple[str, ...] = ()
 
 
@@ -100,12 +101,10 @@ class Ran(Struct, frozen=True, array_like=True):
 
 
 class Report(Struct, frozen=True, array_like=True):
-    """The progress of a connection's statement; or, with `spent`, why the process should be replaced when nothing runs
-    in it."""
+    """The progress of a connection's statement."""
 
-    connection: int = 0
-    progress: float | None = None
-    spent: str = ""
+    connection: int
+    progress: float | None
 
 
 def _plain(value: Any) -> Any:

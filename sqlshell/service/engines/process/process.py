@@ -58,8 +58,8 @@ class Process:
         self.progress: dict[int, float | None] = {}
         self._config = config
         self._why = ""
-        self._spent = ""
-        """Why it should be replaced as soon as it is idle, or ""."""
+        self._spent = False
+        """Whether it should be replaced as soon as it is idle."""
         self._ready = threading.Event()
         self._gone = threading.Event()
         self._orders, self._theirs = socket.socketpair()
@@ -121,6 +121,9 @@ class Process:
             # Other sessions see this reason, so it does not quote the message, which may contain this statement's data.
             self.kill("the engine failed")
             raise Failure(error.sql_state, f"the engine failed and was restarted: {error.message}")
+        if error.spent:
+            self._spent = True
+            self._retire()
         if error.code:
             raise OSError(error.code, error.message)
         raise Failure(error.sql_state, error.message, error.missing)
@@ -173,10 +176,10 @@ class Process:
             self._retire()
 
     def _retire(self) -> None:
-        """Stop a process that should be replaced, unless it is busy. Never waits."""
+        """Stop a process that has no memory left, unless it is busy. Never waits."""
         with self._counting:
             if self._spent and not self._calls and self.alive:
-                self.stop(self._spent)
+                self.stop(f"the engine's process ran out of memory {MEMORY_NOTE}")
 
     def _new_channel(self) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -239,10 +242,7 @@ class Process:
         self._ready.set()
         while body := receive(self._orders)[0]:
             report = read_report(body)
-            if report.spent:
-                self._spent = report.spent
-                self._retire()
-            elif report.connection in self.progress:
+            if report.connection in self.progress:
                 self.progress[report.connection] = report.progress
 
     def _ended(self, code: int) -> str:
