@@ -15,8 +15,8 @@ from typing import Any, TypeVar
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.engine import Rights
 from sqlshell.service.failure import Failure
-from sqlshell.service.rights import Rights
 from sqlshell.service.storage.storage import Duplicate, Storage
 
 T = TypeVar("T")

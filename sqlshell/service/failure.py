@@ -1,4 +1,4 @@
-"""Why a statement failed. Every layer of the service raises it; the engines do too."""
+"""Why a statement failed, which every layer of the service and the engines raise, and why a request is refused."""
 
 from __future__ import annotations
 
@@ -38,6 +38,36 @@ class ResultLost(Exception):
         super().__init__(str(error))
         self.error = error
         self.certain = certain
+
+
+class Refusal(Exception):
+    """A request is refused before any of its statements runs; `message` is for its sender. `http/` decides how each
+    reason is reported.
+    """
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+
+
+class InvalidRequest(Refusal):
+    """The same request would be refused again."""
+
+
+class InvalidToken(Refusal):
+    """The token of the request was dropped after it was checked."""
+
+
+class RequestTooLarge(Refusal):
+    """The request exceeds a limit on one request."""
+
+
+class TooManyRequests(Refusal):
+    """Earlier requests of the caller use up a limit: the same request may succeed when they have finished."""
+
+
+class ShuttingDown(Refusal):
+    """The service accepts no more statements."""
 
 
 def check_unicode(sql: str) -> None:

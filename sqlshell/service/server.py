@@ -36,15 +36,7 @@ from sqlshell.service.http.auth import loopback
 from sqlshell.service.http.connections import Connections, NoteResponses, fitting_connections, raise_descriptor_limit
 from sqlshell.service.http.protocol import LimitedProtocol
 from sqlshell.service.settings import Settings
-from sqlshell.service.setup import (
-    STORAGE,
-    Peers,
-    locked,
-    make_member,
-    make_statements,
-    open_shared_storage,
-    open_storage,
-)
+from sqlshell.service.setup import STORAGE, Peers, locked, make_statements, open_storage
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.storage.storage import Storage, StorageError
 
@@ -110,15 +102,13 @@ def serve(
     limit_unused_memory()
     sys.setswitchinterval(SWITCH_SECONDS)
     settings = replace(settings, connections=fitting_connections(settings.connections, raise_descriptor_limit()))
-    shared = open_shared_storage(peers) if peers is not None else None
-    with contextlib.closing(shared or open_storage(data)) as storage, locked(data):
+    with contextlib.closing(open_storage(data, peers)) as storage, locked(data):
         listener = _unix(address.uds) if address.uds else _tcp(address, settings.write_seconds)
         try:
-            if shared is not None and peers is not None and engine is not None:
-                place = address.peer_url or f"http://{address.host}:{listener.getsockname()[1]}"
-                statements = make_member(shared, settings, data, engine, peers, place, token)
-            else:
-                statements = make_statements(storage, settings, data, engine)
+            if peers is not None:
+                own = address.peer_url or f"http://{address.host}:{listener.getsockname()[1]}"
+                peers = replace(peers, address=own, token=token)
+            statements = make_statements(storage, settings, data, engine, peers)
             protections = ""
             try:
                 first = statements.organizations.get(statements.organizations.default())
@@ -148,7 +138,7 @@ def new_token(data: Path | None, organization: str, roles: Sequence[str], state_
     """
     os.umask(0o077)
     if state_url:
-        return _add_token(open_shared_storage(Peers(state_url, "")), organization, roles, "the database of --state-url")
+        return _add_token(open_storage(None, Peers(state_url)), organization, roles, "the database of --state-url")
     assert data is not None
     if not data.exists() or (data.is_dir() and not (data / STORAGE).exists()):
         raise UsageError(
@@ -304,32 +294,22 @@ def _tcp(address: Address, write_seconds: float) -> socket.socket:
 
 
 def _unix(path: Path) -> socket.socket:
-    """Listen on a unix socket of mode 0600.
-
-    The socket is created in a folder of mode 0700 and then moved to its place, so that other users can never open it.
-    The socket of a dead service is replaced.
-    """
+    """Listen on a unix socket of mode 0600, which the umask gives it. The socket of a dead service is replaced."""
     if len(os.fsencode(path.absolute())) > LONGEST_SOCKET:
         raise UsageError(f"--uds {path} is too long: the path of a socket may have at most {LONGEST_SOCKET} bytes")
     listener = socket.socket(socket.AF_UNIX)
     try:
         if path.is_socket():
-            with socket.socket(socket.AF_UNIX) as probe:
-                try:
-                    probe.connect(str(path))
-                except OSError:
-                    pass
-                else:
-                    raise UsageError(f"another service is already listening on {path}")
+            with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
+                probe.connect(str(path))
+                raise UsageError(f"another service is already listening on {path}")
+            path.unlink()
         elif path.exists():
             raise UsageError(f"{path} exists but is not a socket", "remove it or choose another path")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".s-", dir=path.parent) as private:
-            private_path = Path(private) / "s"
-            listener.bind(str(private_path))
-            private_path.chmod(0o600)
-            listener.listen(512)
-            private_path.replace(path)
+        listener.bind(str(path))
+        path.chmod(0o600)
+        listener.listen(512)
     except OSError as error:
         listener.close()
         raise UsageError(f"cannot listen on {path}: {error.strerror or error}") from None

@@ -1,4 +1,4 @@
-"""Builds a service from its parts: storage, catalog, store and statements."""
+"""Builds a service from its settings: its folder, storage, store and statements. `http/` and `server` come on top."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import logging
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -35,17 +35,25 @@ CLUSTER_HINT = "run: pip install 'psycopg[binary]' fsspec s3fs"
 
 
 class Peers(Struct, frozen=True):
-    """The storage that several processes of a service share: the URLs of their records and of their results."""
+    """What several processes of a service share: the URLs of their records and of their results, and the operator's
+    token. `address` is the URL of this one for the others.
+    """
 
     state_url: str
-    results_url: str
+    results_url: str = ""
+    token: str = ""
+    address: str = ""
 
     def __repr__(self) -> str:
         return "Peers()"
 
 
-def open_storage(data: Path | None) -> Storage:
-    """Open the storage of a data folder, which is created if missing. Raises UsageError if it cannot be used."""
+def open_storage(data: Path | None, peers: Peers | None = None) -> Storage:
+    """Open the storage of a data folder, which is created if missing, or the one that several processes share. Raises
+    UsageError if it cannot be used, and ServiceError if the shared one does not respond.
+    """
+    if peers is not None:
+        return _open_shared_storage(peers)
     if data is None:
         return SqliteStorage()
     make_folder(data)
@@ -56,8 +64,7 @@ def open_storage(data: Path | None) -> Storage:
         raise UsageError(f"cannot use {data / STORAGE}: {error}") from None
 
 
-def open_shared_storage(peers: Peers) -> PostgresqlStorage:
-    """Open the storage that several processes share. Raises UsageError, and ServiceError if it does not respond."""
+def _open_shared_storage(peers: Peers) -> PostgresqlStorage:
     try:
         from sqlshell.service.storage.libpq import parsed, without
         from sqlshell.service.storage.postgresql import PostgresqlStorage
@@ -71,49 +78,76 @@ def open_shared_storage(peers: Peers) -> PostgresqlStorage:
         raise ServiceError(f"cannot use the database of --state-url: {reason}") from None
 
 
-def _open_shared_files(peers: Peers, room: int) -> SharedFiles:
-    try:
-        from sqlshell.service.results.shared_files import SharedFiles
-    except ModuleNotFoundError as error:
-        raise UsageError(f"--results-url requires the package {error.name}", CLUSTER_HINT) from None
-    return SharedFiles(peers.results_url, room)
-
-
-def make_member(
-    storage: PostgresqlStorage,
+def make_statements(
+    storage: Storage,
     settings: Settings,
-    data: Path | None,
-    engine: Engine,
-    peers: Peers,
-    address: str,
-    token: str,
+    data: Path | None = None,
+    engine: Engine | None = None,
+    peers: Peers | None = None,
+    *,
+    embedded: bool = False,
 ) -> StatementService:
-    """Build the statements of one of several processes of a service; `address` is its URL for the others, `token` the
-    operator's.
+    """Build the statements of a service on `data` (None: in memory), which may be one of several processes (`peers`).
 
-    Raises UsageError and ServiceError.
+    With an `engine` there is one organization, which has it; otherwise each organization has a process with DuckDB.
+    `embedded` says that the service is in the process of its user.
+
+    Raises UsageError if the storage cannot be written, and ServiceError if other processes differ.
     """
-    from sqlshell.service.cluster.cluster import Cluster
-    from sqlshell.service.statements.membership import SharedStatementStore
+    shared = cluster = None
+    if peers is not None:
+        shared, cluster = _join(cast("PostgresqlStorage", storage), settings, cast(ExternalEngine, engine), peers)
+    try:
+        organizations = Organizations(
+            Catalog(storage), settings, data, engine, embedded=embedded, system=system.COLUMNS, shared=shared
+        )
 
-    identity = cast(ExternalEngine, engine).server()
+        def place(organization: str, statement_id: str) -> Spool:
+            """The empty spool of a statement of an organization."""
+            return Spool(
+                lambda: organizations.result_file(organization, statement_id),
+                settings.partition_rows,
+                lambda: organizations.shared_result(organization, statement_id),
+            )
+
+        if cluster is None:
+            store = StatementStore(storage, place)
+            organizations.remove_leftovers(store.known)
+        else:
+            from sqlshell.service.statements.membership import SharedStatementStore
+
+            store = SharedStatementStore(cluster.storage, place, cluster)
+            # The directory contains only copies of shared files and incomplete files.
+            organizations.remove_leftovers(lambda organization: set())
+        return StatementService(organizations, store, settings, cluster)
+    except Unavailable as error:
+        raise UsageError(f"cannot write to {data or 'the temporary directory'}: {error}") from None
+
+
+def _join(
+    storage: PostgresqlStorage, settings: Settings, engine: ExternalEngine, peers: Peers
+) -> tuple[SharedFiles, Cluster]:
+    """Join the other processes. Raises UsageError and ServiceError."""
+    from sqlshell.service.cluster.cluster import Cluster
+
+    identity = engine.server()
     if engine.name == "postgresql" and identity == storage.server():
         raise UsageError(
             "--engine-url and --state-url refer to the same database",
             "use another database for --state-url: users who run statements could read the service's tables",
         )
-    shared = _open_shared_files(peers, settings.quota)
-    organizations = Organizations(Catalog(storage), settings, data, engine, shared=shared)
-    cluster = Cluster(storage, address, digest(token), identity, storage.alone(shared.identity))
+    try:
+        from sqlshell.service.results.shared_files import SharedFiles
+    except ModuleNotFoundError as error:
+        raise UsageError(f"--results-url requires the package {error.name}", CLUSTER_HINT) from None
+    shared = SharedFiles(peers.results_url, settings.quota)
+    cluster = Cluster(storage, peers.address, digest(peers.token), identity, storage.alone(shared.identity))
     try:
         _check_alike(cluster, engine.name)
     except ServiceError:
         cluster.leave()
         raise
-    store = SharedStatementStore(storage, _place(organizations, settings), cluster)
-    # The directory contains only copies of shared files and incomplete files.
-    organizations.remove_leftovers(lambda organization: set())
-    return StatementService(organizations, store, settings, cluster)
+    return shared, cluster
 
 
 def _check_alike(cluster: Cluster, engine: str) -> None:
@@ -178,55 +212,8 @@ def locked(data: Path | None) -> Iterator[None]:
             holder = file.read(20).strip()
             message = f"{data} is in use by another service" + (f" (process {holder})" if holder else "")
             raise ServiceError(message, "stop that service first, or use another directory") from None
-        _note_process(file.fileno())
+        # So that other processes can name this one. A full disk is ignored.
+        with contextlib.suppress(OSError):
+            os.ftruncate(file.fileno(), 0)
+            os.write(file.fileno(), str(os.getpid()).encode())
         yield
-
-
-def _note_process(file: int) -> None:
-    """Write the ID of this process into the lock file, so that other processes can name it. A full disk is ignored."""
-    with contextlib.suppress(OSError):
-        os.ftruncate(file, 0)
-        os.write(file, str(os.getpid()).encode())
-
-
-def make_statements(
-    storage: Storage,
-    settings: Settings,
-    data: Path | None = None,
-    engine: Engine | None = None,
-    *,
-    embedded: bool = False,
-) -> StatementService:
-    """Build the statements of a service on `data` (None: in memory).
-
-    With an `engine` there is one organization, which has it; otherwise each organization has a process with DuckDB.
-    `embedded` says that the service is in the process of its user.
-
-    Raises UsageError if the storage cannot be written.
-    """
-    try:
-        return _make_statements(storage, settings, data, engine, embedded=embedded)
-    except Unavailable as error:
-        raise UsageError(f"cannot write to {data or 'the temporary directory'}: {error}") from None
-
-
-def _make_statements(
-    storage: Storage, settings: Settings, data: Path | None, engine: Engine | None, *, embedded: bool
-) -> StatementService:
-    organizations = Organizations(Catalog(storage), settings, data, engine, embedded=embedded, system=system.COLUMNS)
-    store = StatementStore(storage, _place(organizations, settings))
-    organizations.remove_leftovers(store.known)
-    return StatementService(organizations, store, settings)
-
-
-def _place(organizations: Organizations, settings: Settings) -> Callable[[str, str], Spool]:
-    """A function that makes the empty spool of a statement of an organization."""
-
-    def place(organization: str, statement_id: str) -> Spool:
-        return Spool(
-            lambda: organizations.result_file(organization, statement_id),
-            settings.partition_rows,
-            lambda: organizations.shared_result(organization, statement_id),
-        )
-
-    return place

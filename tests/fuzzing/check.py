@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import FlakyFailure
 
-from sqlshell.service.rights import Rights
+from sqlshell.service.engines.engine import Rights
 from tests.fuzzing.statements import statements
 from tests.fuzzing.world import World, broken
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.service.rights import Rights
+from sqlshell.service.engines.engine import Rights
 from tests.fuzzing import attempts
 from tests.fuzzing.check import fuzz
 from tests.fuzzing.world import World, broken

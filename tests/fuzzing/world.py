@@ -12,9 +12,8 @@ from msgspec import Struct
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import FOLDERS, SPOOL, Limits, Listing, RunOptions
+from sqlshell.service.engines.engine import FOLDERS, SPOOL, Limits, Listing, Rights, RunOptions
 from sqlshell.service.failure import Failure
-from sqlshell.service.rights import Rights
 
 CONTENT = "what nobody may read"
 """The content of a file that is none of the organization's."""

@@ -15,10 +15,9 @@ from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.rights import functions
 from sqlshell.service.engines.duckdb.rights.check import LEAST_RIGHTS
-from sqlshell.service.engines.engine import CatalogQuery, Limits, RunOptions
+from sqlshell.service.engines.engine import CatalogQuery, Limits, Rights, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
-from sqlshell.service.rights import Rights
 
 REFUSED = """
     add_grammar_extension arrow_scan arrow_scan_dumb checkpoint create_external_resource current_query

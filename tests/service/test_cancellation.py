@@ -17,10 +17,9 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.rights.check import Policy
-from sqlshell.service.engines.engine import Outcome, RunOptions
+from sqlshell.service.engines.engine import Outcome, Rights, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
-from sqlshell.service.rights import Rights
 
 
 class Interrupted:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from sqlshell.service.failure import Refusal, RequestTooLarge
 from sqlshell.service.http.app import REFUSED
-from sqlshell.service.refusals import Refusal, RequestTooLarge
 from sqlshell.service.statements.admission import split
 from sqlshell.service.statements.secrets import HEAD, LONG, redacted_statements
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final, Protocol
@@ -11,7 +12,6 @@ from msgspec import Struct
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.failure import Failure
-from sqlshell.service.rights import Rights
 
 NO_CONTINUOUS_QUERIES = "DuckDB does not support continuous queries"
 """The reason why queries that run continuously over a stream are not supported."""
@@ -35,6 +35,19 @@ FOLDERS: Final = ("databases", "copies", SPOOL, SYSTEM_FOLDER)
 """The folders of an organization whose files the engine may open, besides that of temporary files."""
 
 CANCELED_BEFORE_START = "the statement was canceled before it started"
+
+
+class Rights(enum.IntEnum):
+    """The rights of a role; each value includes the smaller ones."""
+
+    READ = 1
+    DATA = 2
+    OBJECTS = 3
+
+    @property
+    def role(self) -> str:
+        """The name of the role with these rights."""
+        return {Rights.READ: "reader", Rights.DATA: "writer", Rights.OBJECTS: "owner"}[self]
 
 
 class Sink(Protocol):

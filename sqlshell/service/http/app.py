@@ -22,7 +22,15 @@ from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
 from sqlshell.interface.models import PARQUET, Version
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import (
+    Failure,
+    InvalidRequest,
+    InvalidToken,
+    Refusal,
+    RequestTooLarge,
+    ShuttingDown,
+    TooManyRequests,
+)
 from sqlshell.service.http.auth import LEGACY, Gate, caller_of, is_by_plane
 from sqlshell.service.http.bodies import NOT_ZONES, Bodies, check_timezone
 from sqlshell.service.http.budget import Budget
@@ -43,14 +51,6 @@ from sqlshell.service.http.responses import (
 from sqlshell.service.http.results import Partitions, Responses, combined_response
 from sqlshell.service.objects import source
 from sqlshell.service.objects.names import name_pattern
-from sqlshell.service.refusals import (
-    InvalidRequest,
-    InvalidToken,
-    Refusal,
-    RequestTooLarge,
-    ShuttingDown,
-    TooManyRequests,
-)
 from sqlshell.service.settings import Settings
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import wait_for_response

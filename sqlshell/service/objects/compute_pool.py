@@ -7,13 +7,12 @@ from collections.abc import Iterator
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect.forms import Form
-from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.engines.engine import Outcome, Rights
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import Create, DialectStatement, Drop, Execution, Kind, Needs, Result, Update, Work
 from sqlshell.service.objects.result_rows import NUMBER, OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size, size_of
-from sqlshell.service.rights import Rights
 
 
 class StartPool(DialectStatement, frozen=True):

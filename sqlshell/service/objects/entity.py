@@ -11,7 +11,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
-from sqlshell.service.engines.engine import LocalEngine, LocalSession, Outcome
+from sqlshell.service.engines.engine import LocalEngine, LocalSession, Outcome, Rights
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import (
     CREATE,
@@ -36,7 +36,6 @@ from sqlshell.service.objects.kind import (
 from sqlshell.service.objects.relation import column_rows, describe_relation
 from sqlshell.service.objects.result_rows import Facts, columns
 from sqlshell.service.objects.scope import Scope
-from sqlshell.service.rights import Rights
 from sqlshell.service.stores import stores
 from sqlshell.service.stores.entities import Entities, check_options
 from sqlshell.sql.identifiers import qualified

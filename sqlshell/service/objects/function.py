@@ -12,7 +12,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
-from sqlshell.service.engines.engine import CatalogQuery, Outcome
+from sqlshell.service.engines.engine import CatalogQuery, Outcome, Rights
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import (
     CREATE,
@@ -28,7 +28,6 @@ from sqlshell.service.objects.names import check_name
 from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.organizations import Organization
-from sqlshell.service.rights import Rights
 from sqlshell.sql.analysis.secrets import shown_options
 
 UNKNOWN: Final = frozenset({"42883", sqlstate.PRIVILEGE})

@@ -13,7 +13,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import Object, missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
-from sqlshell.service.engines.engine import Outcome, Relation, RunOptions, Sink, StreamQuery
+from sqlshell.service.engines.engine import Outcome, Relation, Rights, RunOptions, Sink, StreamQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import Attachment
 from sqlshell.service.objects.names import NameTaken, check_name
@@ -21,7 +21,6 @@ from sqlshell.service.objects.result_rows import Facts, ShownColumn, properties,
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.rights import Rights
 from sqlshell.service.settings import Settings, limit_note
 
 StartedFeed = tuple[StreamQuery, int]

@@ -6,12 +6,11 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Tokens
-from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.engines.engine import Outcome, Rights
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import DialectStatement, Execution, Needs, Work
 from sqlshell.service.objects.kinds import KINDS
 from sqlshell.service.organizations.sessions import Session
-from sqlshell.service.rights import Rights
 
 _PREDEFINED = frozenset({"role", "organization"})
 _OBJECTS = (

@@ -22,6 +22,7 @@ from sqlshell.service.engines.engine import (
     LocalSession,
     Outcome,
     Relation,
+    Rights,
     RunOptions,
     Sink,
     check_supported,
@@ -52,7 +53,6 @@ from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Discard
-from sqlshell.service.rights import Rights
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import literal, qualified
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import NAMES_OF_ROLES, ROLES, least_role, missing
-from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.engines.engine import Outcome, Rights
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import Create, Drop, Execution, Kind, Result
 from sqlshell.service.objects.result_rows import BOOLEAN, Facts, columns
 from sqlshell.service.objects.scope import Scope
-from sqlshell.service.rights import Rights
 
 _RIGHTS = {Rights.OBJECTS: "all", Rights.DATA: "read and change data", Rights.READ: "read data"}
 

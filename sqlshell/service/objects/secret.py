@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from sqlshell.service.engines.engine import Rights
 from sqlshell.service.objects.kind import CREATE, IF_NOT_EXISTS, Create, Drop, Execution, Kind, Result, Syntax, Update
 from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
-from sqlshell.service.rights import Rights
 from sqlshell.service.secrets import registries, secrets
 
 

@@ -14,12 +14,10 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.catalog import NAMES_OF_ROLES, Caller, missing
-from sqlshell.service.engines.engine import CatalogQuery, EngineSession, Relation, Rows, completed
-from sqlshell.service.failure import Failure
+from sqlshell.service.engines.engine import CatalogQuery, EngineSession, Relation, Rights, Rows, completed
+from sqlshell.service.failure import Failure, InvalidRequest, TooManyRequests
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT
-from sqlshell.service.refusals import InvalidRequest, TooManyRequests
-from sqlshell.service.rights import Rights
 from sqlshell.service.settings import Settings, limit_note
 
 IDLE_SECONDS = 1800.0

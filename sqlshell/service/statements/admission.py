@@ -16,10 +16,10 @@ from msgspec.structs import replace
 
 from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.service.catalog import Caller
+from sqlshell.service.failure import InvalidRequest, InvalidToken, RequestTooLarge, TooManyRequests
 from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.refusals import InvalidRequest, InvalidToken, RequestTooLarge, TooManyRequests
 from sqlshell.service.settings import ORGANIZATION_FACTOR, Settings, limit_note
 from sqlshell.service.statements.secrets import redacted_statements
 from sqlshell.service.statements.statement import Statement, new_id

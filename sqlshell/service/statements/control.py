@@ -10,14 +10,13 @@ import time
 from typing import TYPE_CHECKING, TypeGuard
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Outcome, Sink
+from sqlshell.service.engines.engine import Outcome, Rights, Sink
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import require
 from sqlshell.service.objects.listing import List
 from sqlshell.service.objects.query import DescribeQuery, Query, Terminate, TerminateSession
 from sqlshell.service.objects.result_rows import Facts, keep, stamp, table
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.rights import Rights
 from sqlshell.service.statements.canceller import TERMINATE_SECONDS, Canceller
 from sqlshell.service.statements.statement import LISTED, State, Statement
 from sqlshell.service.statements.store import StatementStore

@@ -12,7 +12,7 @@ from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect.lexer import WORD, Names, Tokens
 from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.engines.duckdb.translation.text import placed
-from sqlshell.service.engines.engine import LocalSession, Outcome, Plan, Relation, RunOptions, check_supported
+from sqlshell.service.engines.engine import LocalSession, Outcome, Plan, Relation, Rights, RunOptions, check_supported
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import stream
 from sqlshell.service.objects.entity import InsertEntity
@@ -22,7 +22,6 @@ from sqlshell.service.objects.kind import Create, Execution
 from sqlshell.service.objects.relation import CreateAs, stream_kind
 from sqlshell.service.objects.result_rows import table
 from sqlshell.service.organizations.sessions import Session
-from sqlshell.service.rights import Rights
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import qualified

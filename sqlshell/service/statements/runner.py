@@ -18,7 +18,7 @@ from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
 from sqlshell.mask import MASK
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, Refusal
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.kind import DialectStatement, Drop, StartedFeed, Update, Work
 from sqlshell.service.objects.listing import List
@@ -27,7 +27,6 @@ from sqlshell.service.objects.result_rows import table
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.refusals import Refusal
 from sqlshell.service.results.results import IN_RECORD
 from sqlshell.service.settings import Settings, limit_note
 from sqlshell.service.statements.admission import ReadingThread

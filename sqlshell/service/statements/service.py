@@ -13,12 +13,11 @@ from sqlshell.interface.models import StatementRequest
 from sqlshell.runtime.idle import in_thread
 from sqlshell.runtime.unused_memory import Growth, return_unused_memory
 from sqlshell.service.catalog import Caller
-from sqlshell.service.failure import Failure
+from sqlshell.service.failure import Failure, InvalidRequest, ShuttingDown
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.refusals import InvalidRequest, ShuttingDown
 from sqlshell.service.settings import Settings
 from sqlshell.service.statements.admission import LONG, Admission, ReadingThread, SentText
 from sqlshell.service.statements.canceller import Canceller, when_stopped

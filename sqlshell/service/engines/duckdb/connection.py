@@ -34,9 +34,8 @@ from sqlshell.service.engines.duckdb.statement import (
 )
 from sqlshell.service.engines.duckdb.streams import StreamUse, make_stream_query
 from sqlshell.service.engines.duckdb.translation.statement import Translation, has_function, mismatch, translated
-from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rows, RunOptions, Sink, StreamQuery
+from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rights, Rows, RunOptions, Sink, StreamQuery
 from sqlshell.service.failure import Failure, check_unicode
-from sqlshell.service.rights import Rights
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 from sqlshell.sql.keywords import CREATE_FILLERS
 from sqlshell.sql.script.blanks import first_word

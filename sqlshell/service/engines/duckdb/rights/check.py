@@ -22,8 +22,8 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.rights.functions import is_refused
 from sqlshell.service.engines.duckdb.statement import Word, words
+from sqlshell.service.engines.engine import Rights
 from sqlshell.service.failure import Failure
-from sqlshell.service.rights import Rights
 
 LEAST_RIGHTS: Final = {
     "SELECT": Rights.READ,
