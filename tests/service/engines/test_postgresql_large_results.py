@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,27 @@ def test_one_column_of_nothing(runner: Runner, postgresql: PostgresqlEngine, tmp
     assert found == [[None], ["x"], [""]] * (ROWS // 3)
 
 
+def test_many_rows_of_no_columns_are_text(runner: Runner, tmp_path: Path) -> None:
+    spool = Spool(lambda: tmp_path / "rows", 10_000)
+    outcome = runner.session.run(f"select from generate_series(1, {ROWS})", RunOptions(), spool)
+    assert (outcome.columns, outcome.filed) == ([], None)
+    spool.finish(None)
+    assert json.loads(b"[" + spool.partition(5) + b"]") == [[]] * 10_000
+
+
+def test_rows_that_a_statement_returns_are_typed(runner: Runner, postgresql: PostgresqlEngine, tmp_path: Path) -> None:
+    runner.run("create temp table returned (n int, b bool, x bytea, t text)")
+    values = r"n, n % 2 = 0, '\x00ff'::bytea, case when n % 3 > 0 then E'a\tb\\' end"
+    insert = f"insert into returned select {values} from generate_series(1, {ROWS}) n returning *"
+    rows = stored(runner, postgresql, insert, tmp_path / "rows")
+    assert rows[:3] == [
+        ["1", "false", "AP8=", "a\tb\\"],
+        ["2", "true", "AP8=", "a\tb\\"],
+        ["3", "false", "AP8=", None],
+    ]
+    assert len(rows) == ROWS
+
+
 def test_partitions_are_bounded_in_rows_and_bytes(runner: Runner, postgresql: PostgresqlEngine, tmp_path: Path) -> None:
     sql = f"select n, repeat('x', 1000) from generate_series(1, {ROWS}) n"
     spool = Spool(lambda: tmp_path / "result", 5000)
@@ -81,7 +103,7 @@ def test_a_file_that_cannot_be_written_ends_the_statement(runner: Runner) -> Non
 
 
 def test_text_that_is_not_utf8_has_replacement_characters() -> None:
-    from sqlshell.service.engines.postgresql.copied_table import table_of
+    from sqlshell.service.engines.postgresql.rows import table_of
 
     table = table_of([b"1\ta\xffb\n", b"\\N\t\\N\n"], [ColumnInfo("n", "INTEGER"), ColumnInfo("t", "VARCHAR")])
     assert [table["c0"].to_pylist(), table["c1"].to_pylist()] == [[1, None], ["a\ufffdb", None]]

@@ -15,7 +15,7 @@ from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.engines.postgresql.catalog import catalog_sql, type_names
 from sqlshell.service.engines.postgresql.connection import PgConnection
 from sqlshell.service.engines.postgresql.failures import decoded
-from sqlshell.service.engines.postgresql.rows import CopiedLines, lines_of, lines_of_values
+from sqlshell.service.engines.postgresql.rows import CopiedLines, lines_of, lines_of_values, selected
 from sqlshell.service.engines.postgresql.statement_traits import (
     called,
     can_be_copied,
@@ -23,7 +23,7 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     message_of,
     returns_rows,
 )
-from sqlshell.service.engines.postgresql.types import engine_type, interface_type, selected
+from sqlshell.service.engines.postgresql.types import engine_type, interface_type
 from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.failure import Failure
 from sqlshell.sql.script.blanks import first_word

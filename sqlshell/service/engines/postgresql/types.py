@@ -7,11 +7,7 @@ as the engine's type.
 
 from __future__ import annotations
 
-import base64
-from collections.abc import Callable
 from typing import Final
-
-from psycopg import pq
 
 BOOL: Final = 16
 BYTEA: Final = 17
@@ -77,20 +73,6 @@ def engine_type(oid: int, modifier: int) -> str | None:
     return _NAMED.get(oid, "")
 
 
-def reader(oid: int) -> Callable[[bytes], bytes] | None:
-    """Makes the interface's string of a value that PostgreSQL printed; None if it is that text."""
-    return {BOOL: _boolean, BYTEA: _bytes}.get(oid)
-
-
-def selected(oid: int, name: str) -> str:
-    """SQL that makes the interface's string of the column `name`; the name alone if it is what PostgreSQL prints."""
-    if oid == BOOL:
-        return f"{name}::pg_catalog.text"
-    if oid == BYTEA:
-        return f"pg_catalog.translate(pg_catalog.encode({name}, 'base64'), E'\\n', '')"
-    return name
-
-
 def _decimal(modifier: int) -> str:
     """DECIMAL(p,s); DECIMAL for a numeric without precision, or with a scale that the interface does not have."""
     if modifier < _HEADER:
@@ -99,14 +81,3 @@ def _decimal(modifier: int) -> str:
     # The scale has eleven bits and a sign.
     scale = (scale ^ 1024) - 1024
     return f"DECIMAL({precision},{scale})" if 0 <= scale <= precision else "DECIMAL"
-
-
-def _boolean(value: bytes) -> bytes:
-    return b"true" if value == b"t" else b"false"
-
-
-def _bytes(value: bytes) -> bytes:
-    """Of both forms that bytea_output may choose."""
-    return base64.b64encode(
-        bytes.fromhex(value[2:].decode()) if value.startswith(b"\\x") else pq.Escaping().unescape_bytea(value)
-    )

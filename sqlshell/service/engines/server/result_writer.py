@@ -143,7 +143,8 @@ class ResultWriter(Generic[T]):
 
     def _begin(self) -> None:
         """Write the rows from now on: to a file, if the sink has one."""
-        path = self._sink.file()
+        # Rows of no columns are only text.
+        path = self._sink.file() if self._pieces.columns else None
         if path is None:
             self._is_text = True
             return
