@@ -91,6 +91,14 @@ def test_a_password_on_the_command_line_can_be_read_by_others(program: Program, 
     assert said not in program("serve", *given, env={"SQLSHELL_SERVE_ENGINE_URL": url}).err
 
 
+def test_a_variable_of_no_option_is_told(program: Program) -> None:
+    given = ("serve", "--new-token", "--data", "nowhere")
+    environment = {"SQLSHELL_SERVE_MAX_SESSION": "5", "SQLSHELL_SERVE_MAX_SESSIONS": "5", "SQLSHELL_SERVED": "x"}
+    said = "no option has the environment variable SQLSHELL_SERVE_MAX_SESSION; see sqlshell serve --help"
+    assert said in program(*given, env=environment).err
+    assert "environment variable" not in program(*given).err
+
+
 LIMITED = 'ulimit -f 0; exec "$@"'
 """A command that can write no file, as on a full disk."""
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import re
 import secrets
 from collections.abc import Iterator, Mapping
@@ -24,6 +25,9 @@ OptionSpec = tuple[str, Any, Any, str]
 
 LONGEST_SIZE: Final = 12
 """The maximum length of a value of --memory."""
+
+VARIABLES: Final = "SQLSHELL_SERVE"
+"""The beginning of the environment variables of options."""
 
 ENGINES: Final = ("duckdb", *SERVERS)
 
@@ -167,7 +171,7 @@ def serve_command() -> click.Command:
         "sqlshell serve",
         map(_click_option, SERVE),
         callback=_serve,
-        context_settings={"auto_envvar_prefix": "SQLSHELL_SERVE"},
+        context_settings={"auto_envvar_prefix": VARIABLES},
         help="Run the local service for other programs: the Statement Execution Service interface on DuckDB, "
         "PostgreSQL or Spark Connect. When it is ready, it prints `listening on http://HOST:PORT` or `listening on "
         "unix:///PATH`. Every option can also be set with an environment variable, for example "
@@ -180,10 +184,18 @@ def _serve(**given: Any) -> int:
     from sqlshell.runtime.streams import Streams
 
     streams = Streams.standard()
+    diagnostics = Diagnostics(streams.stderr)
     for flag, variable in _visible_secrets(given, click.get_current_context()):
-        warning = f"other users of this machine can read the password in {flag}: set {variable} instead"
-        Diagnostics(streams.stderr).warn(warning)
+        diagnostics.warn(f"other users of this machine can read the password in {flag}: set {variable} instead")
+    if unknown := _unknown_variables(given):
+        diagnostics.warn(f"no option has the environment variable {', '.join(unknown)}; see sqlshell serve --help")
     return serve(given, streams)
+
+
+def _unknown_variables(given: Mapping[str, Any]) -> list[str]:
+    """The environment variables that look like those of options, but belong to none of those `given`."""
+    known = {f"{VARIABLES}_{name.upper()}" for name in given}
+    return sorted(name for name in os.environ if name.startswith(f"{VARIABLES}_") and name not in known)
 
 
 def _visible_secrets(given: Mapping[str, Any], context: click.Context) -> Iterator[tuple[str, str]]:
@@ -193,7 +205,7 @@ def _visible_secrets(given: Mapping[str, Any], context: click.Context) -> Iterat
     for name in ("engine_url", "state_url", "results_url"):
         typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
         if typed and EngineUrl("", given[name]).has_secret:
-            yield f"--{name.replace('_', '-')}", f"SQLSHELL_SERVE_{name.upper()}"
+            yield f"--{name.replace('_', '-')}", f"{VARIABLES}_{name.upper()}"
 
 
 def _click_option(option: OptionSpec) -> Option:
