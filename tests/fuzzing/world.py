@@ -12,7 +12,8 @@ from msgspec import Struct
 
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import FOLDERS, SPOOL, Limits, Listing, Rights, RunOptions
+from sqlshell.service.engines.duckdb.published import PublishedRelations
+from sqlshell.service.engines.engine import FOLDERS, SPOOL, SYSTEM_FOLDER, Limits, Listing, Rights, RunOptions
 from sqlshell.service.failure import Failure
 
 CONTENT = "what nobody may read"
@@ -104,7 +105,7 @@ class World:
         databases = {name: self.own / "databases" / f"{name}.data" for name in ("local", "other")}
         self.engine.lock(self.own, databases, Limits(threads=1), {"tables": [("name", "VARCHAR")]})
         self.engine.mount("st", copy)
-        self.engine.publish({"tables": Listing([("name", "VARCHAR")], [["t"]])})
+        PublishedRelations(self.own / SYSTEM_FOLDER).publish({"tables": Listing([("name", "VARCHAR")], [["t"]])})
         self._admin = self.engine.connect()._connection
         # It begins as restore() leaves it.
         self._clear(rare=True)

@@ -63,15 +63,11 @@ class DuckdbEngine(ResultFiles):
     ) -> None:
         self._policy = Policy(self._functions)
         self._lock = threading.RLock()
-        self._mounting = threading.Lock()
-        self._published = False
-        self._files: published.PublishedRelations | None = None
-        """The relations that statements cannot change, under `serve`."""
         self._shown: dict[str, Listing] = {}
         """The system relations that were published."""
+        self._stores: dict[str, dict[str, tuple[str, int, int]]] = {}
+        """The stores that were mounted, and the files of their views with the time and size of each."""
         self.broken: dict[str, str] = {}
-        self._stores: set[str] = set()
-        self._viewed: dict[tuple[str, str], tuple[str, int, int]] = {}
         super().__init__()
         self._root = _opened(database, temporary, read_only)
         if read_only or not installs:
@@ -135,7 +131,6 @@ class DuckdbEngine(ResultFiles):
             except duckdb.Error as error:
                 self.broken[name] = str(error).partition("\n")[0].replace(str(path), path.name)
         published.attach(root, folder / SYSTEM_FOLDER, system or {})
-        self._files = published.PublishedRelations(folder / SYSTEM_FOLDER)
         # New connections begin in the database that was attached first.
         self.first_database = next((name for name in databases if name not in self.broken), SYSTEM_DATABASE)
         root.execute(f"USE {always_quoted(self.first_database)}")
@@ -166,29 +161,30 @@ class DuckdbEngine(ResultFiles):
         self._execute(f"CREATE SCHEMA IF NOT EXISTS {always_quoted(name)}.{FIRST_SCHEMA}")
 
     def detach(self, name: str) -> None:
-        with self._mounting:
+        with self._lock:
             self._execute(f"DETACH {always_quoted(name)}")
-            self._forget(name)
+            self._stores.pop(name, None)
 
     def mount(self, store: str, copy: Path) -> None:
-        with self._mounting:
+        with self._lock:
             # Only an older copy of the same store is replaced.
             verb = "ATTACH OR REPLACE" if store in self._stores else "ATTACH"
             self._execute(f"{verb} {literal(str(copy))} AS {always_quoted(store)} (READ_ONLY)")
-            self._stores.add(store)
+            self._stores[store] = {}
 
     def view(self, store: str, entities: Mapping[str, Path]) -> None:
-        with self._mounting:
+        with self._lock:
             if not self.read_listing(f"SELECT 1 FROM duckdb_databases() WHERE database_name = {literal(store)}"):
                 self._execute(f"ATTACH ':memory:' AS {always_quoted(store)} (READ_WRITE)")
-                self._forget(store)
+                self._stores[store] = {}
+            views = self._stores.setdefault(store, {})
             for name, path in entities.items():
                 state = path.stat()
                 stamp = (str(path), state.st_mtime_ns, state.st_size)
-                if self._viewed.get((store, name)) != stamp:
+                if views.get(name) != stamp:
                     target = f"{always_quoted(store)}.main.{always_quoted(name)}"
                     self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path, lines=True)}")
-                    self._viewed[store, name] = stamp
+                    views[name] = stamp
 
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
         return listed(query, self.read_listing)
@@ -209,11 +205,10 @@ class DuckdbEngine(ResultFiles):
         return inline(rows)
 
     def publish(self, tables: Mapping[str, Listing]) -> None:
-        if self._files is not None:
-            self._files.publish(tables)
-            return
         with self._lock:
-            self._system()
+            # READ_WRITE, because the instance may be read-only.
+            self._execute(f"ATTACH IF NOT EXISTS ':memory:' AS {SYSTEM_DATABASE} (READ_WRITE)")
+            self._execute(f"CREATE SCHEMA IF NOT EXISTS {SYSTEM_DATABASE}.sys")
             for name, rows in tables.items():
                 if self._shown.get(name) != rows:
                     self._execute(
@@ -244,10 +239,6 @@ class DuckdbEngine(ResultFiles):
             if connection is not None:
                 connection.close()
 
-    def _forget(self, store: str) -> None:
-        self._stores.discard(store)
-        self._viewed = {key: stamp for key, stamp in self._viewed.items() if key[0] != store}
-
     def _functions(self) -> list[str]:
         """The names of DuckDB's own functions, in lower case; pragmas are not called by a name."""
         # A macro of a database may have the name of any of them.
@@ -268,13 +259,6 @@ class DuckdbEngine(ResultFiles):
                 self._cursor().execute(sql)
             except duckdb.Error as error:
                 raise failure(error) from error
-
-    def _system(self) -> None:
-        if not self._published:
-            # READ_WRITE, because the instance may be read-only.
-            self._root.execute("ATTACH IF NOT EXISTS ':memory:' AS deltastream (READ_WRITE)")
-            self._root.execute("CREATE SCHEMA IF NOT EXISTS deltastream.sys")
-            self._published = True
 
 
 def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> duckdb.DuckDBPyConnection:
