@@ -107,7 +107,7 @@ def make_statements(
             return Spool(
                 lambda: organizations.result_file(organization, statement_id),
                 settings.partition_rows,
-                lambda: organizations.shared_result(organization, statement_id),
+                lambda: organizations.shared_file(organization, statement_id),
             )
 
         if cluster is None:

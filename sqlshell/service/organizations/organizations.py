@@ -19,13 +19,13 @@ from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
 from sqlshell.service.engines.engine import FOLDERS, RENDERING, RESULTS, SPOOL, CatalogQuery, Engine, Limits, Relation
 from sqlshell.service.failure import Failure
-from sqlshell.service.organizations.copies import Copies
 from sqlshell.service.organizations.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.organizations.streams import Streams
 from sqlshell.service.secrets.vault import FILE, Vault
 from sqlshell.service.settings import Settings
 
 if TYPE_CHECKING:
+    from sqlshell.service.organizations.copies import Copies
     from sqlshell.service.results.shared_files import SharedFile, SharedFiles
 
 DATABASE = "local"
@@ -45,60 +45,55 @@ NOT_GRANTED = "its directory is not allowed (sqlshell serve --store-root)"
 
 
 class Organization:
-    """An open organization.
+    """An open organization of `owner`.
 
-    `folder` creates its folder. `copies` are the copies of its stores, or None if its engine may read any file.
-    `broken` are the databases and stores (kind and name) that could not be opened, with the reasons. `running` is the
-    number of statements that run at once.
+    `copies` are the copies of its stores, or None if its engine may read any file. `protections` says how its engine is
+    isolated from the rest of the machine, "" if it is not. `broken` are the databases and stores (kind and name) that
+    could not be opened, with the reasons.
     """
 
     def __init__(
         self,
         organization_id: str,
         engine: Engine,
-        catalog: Catalog,
-        folder: Callable[[], Path],
-        copies: Copies | None = None,
-        broken: dict[tuple[str, str], str] | None = None,
-        *,
-        vault: Vault,
+        owner: Organizations,
         running: int,
-        shared: SharedFiles | None = None,
+        copies: Copies | None = None,
         protections: str = "",
     ):
         self.id = organization_id
-        self.protections = protections
-        """How its engine is isolated from the rest of the machine; "" if it is not."""
-        self._shared = shared
-        self.vault = vault
-        self.places = Pool("", Size(running, QUEUE))
-        """Admits statements of the engine in turn by token."""
-        self._threads = ThreadPoolExecutor(running + OTHERS, thread_name_prefix="organization")
         self.engine = engine
-        self.catalog = catalog
-        self.store_names: set[str] = {item.name for item in catalog.objects(organization_id, "store")}
+        self.catalog, self.vault = owner.catalog, owner.vault
         self.copies = copies
-        self.broken = broken or {}
+        self.protections = protections
+        self.broken: dict[tuple[str, str], str] = {}
+        self.places = Pool("", Size(running, QUEUE))
+        """Admits statements of the engine in turn by token; `running` run at once."""
         self.changing = threading.RLock()
         """Held while a database or store is created or dropped."""
-        self._folder = folder
+        self.store_names: set[str] = {item.name for item in self.catalog.objects(organization_id, "store")}
+        self._owner = owner
+        self._threads = ThreadPoolExecutor(running + OTHERS, thread_name_prefix="organization")
         self._pools: dict[str, Pool] = {}
-        self.streams = Streams(engine, self._known_streams(), self.run)
+        relations = (json.loads(item.name) for item in self.catalog.objects(organization_id, "stream"))
+        known = {(database, schema, name) for database, schema, name in relations}
+        self.streams = Streams(engine, known, self.run)
         self.read_table_ids()
 
     @property
     def name(self) -> str:
         return self.catalog.organization_name(self.id)
 
-    def check_initial_database(self) -> None:
-        """Raises Failure if the oldest database, which is the initial one of sessions, cannot be opened."""
+    def why_no_database(self) -> str:
+        """Why the oldest database, which is the initial one of sessions, cannot be opened; "" if it can."""
         if not self.broken:
-            return
+            return ""
         databases = self.catalog.objects(self.id, "database")
         first = min(databases, key=lambda item: item.created, default=None)
-        if first is not None and (reason := self.broken.get(("database", first.name))):
-            message = f"cannot open the default database {first.name!r}: {reason}"
-            raise Failure("58030", f"{message}; select another with USE DATABASE (LIST DATABASES shows all)")
+        if first is None or not (reason := self.broken.get(("database", first.name))):
+            return ""
+        remedy = "select another with USE DATABASE (LIST DATABASES shows all)"
+        return f"cannot open the default database {first.name!r}: {reason}; {remedy}"
 
     @property
     def is_confined(self) -> bool:
@@ -107,13 +102,13 @@ class Organization:
 
     def folder(self, name: str) -> Path:
         """Create a subfolder of the organization's folder, mode 0700."""
-        path = self._folder() / name
+        path = self._owner.folder(self.id) / name
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
 
     def shared_file(self, name: str) -> SharedFile | None:
         """A file that all processes of the service find by its name, None if there are no others."""
-        return self._shared.of(self.id, name) if self._shared is not None else None
+        return self._owner.shared_file(self.id, name)
 
     async def pool(self, name: str) -> Pool:
         """The pool of this name. Raises Failure if it does not exist or is stopped."""
@@ -172,10 +167,6 @@ class Organization:
         self._threads.shutdown(wait=False, cancel_futures=True)
         self.engine.close()
 
-    def _known_streams(self) -> set[Relation]:
-        relations = (json.loads(item.name) for item in self.catalog.objects(self.id, "stream"))
-        return {(database, schema, name) for database, schema, name in relations}
-
 
 class Organizations:
     """All organizations, opened on first use.
@@ -209,8 +200,6 @@ class Organizations:
         self.broken: dict[str, str] = {}
         """Organizations that could not be opened at the last attempt, with the reasons."""
         self.vault = Vault(self._data / FILE if self._data is not None else None, catalog.holds_sealed)
-        self._results: dict[str, Path] = {}
-        """The folders of results that exist."""
         self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
 
@@ -288,7 +277,6 @@ class Organizations:
             if opened is not None:
                 opened.close()
             self.broken.pop(organization_id, None)
-            self._results.pop(organization_id, None)
             _remove(self._base() / "organizations" / organization_id)
 
     def folder(self, organization_id: str) -> Path:
@@ -302,16 +290,14 @@ class Organizations:
 
         The result of a statement that belongs to no organization is stored where no engine has access.
         """
-        folder = self._results.get(organization_id)
-        if folder is None:
-            folder = (self.folder(organization_id) if organization_id else self._base()) / RESULTS
-            folder.mkdir(mode=0o700, exist_ok=True)
-            self._results[organization_id] = folder
+        folder = (self.folder(organization_id) if organization_id else self._base()) / RESULTS
+        folder.mkdir(mode=0o700, exist_ok=True)
         return folder / statement_id
 
-    def shared_result(self, organization_id: str, statement_id: str) -> SharedFile | None:
-        """The shared file for the result of a statement, if several processes share their results."""
-        return self.shared.of(organization_id, statement_id) if self.shared is not None else None
+    def shared_file(self, organization_id: str, name: str) -> SharedFile | None:
+        """The file that several processes of the service share by this name, such as the result of a statement; None if
+        there is only one process."""
+        return self.shared.of(organization_id, name) if self.shared is not None else None
 
     def uploads(self) -> Path:
         """The folder for the files of requests until their statements have finished."""
@@ -334,22 +320,18 @@ class Organizations:
                     if file.name not in ids:
                         file.unlink(missing_ok=True)
 
-    def allows_store(self, folder: Path) -> bool:
-        """Whether a folder, a path without links, may be a store.
+    def why_no_store(self, folder: Path) -> str:
+        """Why a folder, a path without links, cannot be a store; "" if it can.
 
         It must not overlap with the service's own folder. The embedded service allows any folder.
         """
         if self.is_embedded:
-            return True
+            return ""
         own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
-        if folder == own or own in folder.parents or folder in own.parents:
-            return False
-        return not self._settings.store_roots or self._beneath_root(folder)
-
-    @property
-    def restricts_stores(self) -> bool:
-        """Whether the operator restricted the folders for stores."""
-        return bool(self._settings.store_roots)
+        overlaps = folder == own or own in folder.parents or folder in own.parents
+        if self._settings.store_roots:
+            return "" if self._beneath_root(folder) and not overlaps else "sqlshell serve --store-root"
+        return "it overlaps with the service's own directory" if overlaps else ""
 
     @property
     def registry_hosts(self) -> Collection[str] | None:
@@ -358,7 +340,7 @@ class Organizations:
 
     def allows_writing(self, folder: Path) -> bool:
         """Whether a store in this folder may be writable: in a --store-root, or anywhere in the embedded service."""
-        return self.is_embedded or (self.allows_store(folder) and self._beneath_root(folder))
+        return self.is_embedded or (not self.why_no_store(folder) and self._beneath_root(folder))
 
     def _beneath_root(self, folder: Path) -> bool:
         return any(root == folder or root in folder.parents for root in self._settings.store_roots)
@@ -391,27 +373,16 @@ class Organizations:
         )
 
     def _opened(self, organization_id: str) -> Organization:
-        def folder() -> Path:
-            return self.folder(organization_id)
-
-        running = self._settings.running
         if self._single is not None:
-            return Organization(
-                organization_id,
-                self._single,
-                self.catalog,
-                folder,
-                vault=self.vault,
-                running=running,
-                shared=self.shared,
-            )
+            return Organization(organization_id, self._single, self, self._settings.running)
         from sqlshell.service.engines.process.frames import EngineConfig
         from sqlshell.service.engines.process.remote import RemoteEngine
+        from sqlshell.service.organizations.copies import Copies
 
-        base = folder()
-        folder_of_databases = base / "databases"
-        folder_of_databases.mkdir(mode=0o700, exist_ok=True)
-        known, broken = self._databases(organization_id, folder_of_databases)
+        base = self.folder(organization_id)
+        databases = base / "databases"
+        databases.mkdir(mode=0o700, exist_ok=True)
+        known, broken = self._databases(organization_id, databases)
         made_first = "" if known or broken else f"{uuid.uuid4()}.data"
         shutil.rmtree(base / "copies", ignore_errors=True)
         organization: Organization | None = None
@@ -421,13 +392,13 @@ class Organizations:
                 shutil.rmtree(base / name, ignore_errors=True)
             for name in (*FOLDERS, "temporary", RESULTS, RENDERING):
                 (base / name).mkdir(mode=0o700, exist_ok=True)
-            databases, broken = self._databases(organization_id, folder_of_databases)
-            if not databases and not broken and made_first:
-                databases[DATABASE] = folder_of_databases / made_first
-            return EngineConfig(base, databases, self._limits(), self._system)
+            known, broken = self._databases(organization_id, databases)
+            if not known and not broken and made_first:
+                known[DATABASE] = databases / made_first
+            return EngineConfig(base, known, self._limits(), self._system)
 
         def broken_now() -> dict[tuple[str, str], str]:
-            _, broken = self._databases(organization_id, folder_of_databases)
+            _, broken = self._databases(organization_id, databases)
             return broken | {("database", name): reason for name, reason in engine.broken.items()}
 
         def renewed() -> None:
@@ -436,24 +407,14 @@ class Organizations:
                 organization.read_table_ids()
 
         engine = RemoteEngine(config, renewed)
-        copies = Copies(
-            engine, base / "copies", Limits(self._settings.threads, self._settings.memory), self._settings.quota
-        )
+        settings = self._settings
+        copies = Copies(engine, base / "copies", Limits(settings.threads, settings.memory), settings.quota)
         broken = broken_now()
         if made_first and not broken:
             # Recorded only once it exists, because a recorded database without a file counts as broken.
             self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})
-        organization = Organization(
-            organization_id,
-            engine,
-            self.catalog,
-            folder,
-            copies,
-            broken,
-            vault=self.vault,
-            running=running,
-            protections=engine.protections,
-        )
+        organization = Organization(organization_id, engine, self, settings.running, copies, engine.protections)
+        organization.broken = broken
         # A killed service may not have recorded that a stream was dropped.
         organization.check_streams()
         return organization
@@ -481,7 +442,7 @@ class Organizations:
                     reason = "" if files[item.name].stat().st_size else "its file is empty"
                 if not files[item.name].exists():
                     reason = "its file does not exist"
-            if item.kind == "store" and not reason and not self.allows_store(Path(item.detail["uri"])):
+            if item.kind == "store" and not reason and self.why_no_store(Path(item.detail["uri"])):
                 reason = NOT_GRANTED
             if reason:
                 files.pop(item.name, None)

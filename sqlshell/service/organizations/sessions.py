@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -73,16 +73,9 @@ class Session(Struct, eq=False):
     dropped_parts: dict[str, str] = field(default_factory=dict)
     """The names, by kind, of objects that the session dropped while it used them. Its client may still send them."""
 
-    @property
-    def lacks_database(self) -> bool:
-        """Whether its connection is not in the initial database, because that cannot be opened."""
-        if self.database_chosen or not self.organization.broken:
-            return False
-        try:
-            self.organization.check_initial_database()
-        except Failure:
-            return True
-        return False
+    def why_no_database(self) -> str:
+        """Why its connection is not in the initial database, "" if it is there or in another that was chosen."""
+        return "" if self.database_chosen else self.organization.why_no_database()
 
     @property
     def rights(self) -> Rights:
@@ -94,7 +87,7 @@ class Session(Struct, eq=False):
         A client must not continue in a context that it did not request.
         """
         lost = self.context_failures
-        elsewhere = self.lacks_database or "database" in lost
+        elsewhere = self.why_no_database() or "database" in lost
         schema = "" if self.schema_dropped else self.connection.schema
         return ContextEcho(
             organization_id=self.organization.id,
@@ -308,11 +301,9 @@ class Sessions:
         self._opened: set[Session] = set()
         """All open sessions: also those without a name, and those that can no longer be found but run statements."""
 
-    def find(self, caller: Caller, name: str) -> Session | None:
-        session = self._sessions.get((caller.token_id, name)) if name else None
-        if session is not None:
-            session.used = time.monotonic()
-        return session
+    def find(self, token_id: str, name: str) -> Session | None:
+        """The session that a token has under this name."""
+        return self._sessions.get((token_id, name))
 
     def count(self, caller: Caller, name: str, times: int = 1) -> None:
         """Count one more session until end() or uncount(). Raises Refusal if there are too many; a session without a
@@ -430,40 +421,18 @@ class Sessions:
             raise Failure(sqlstate.NO_SESSION, message)
         return tokens.pop()
 
-    def of(self, token_id: str, name: str) -> Session | None:
-        """The session that a token has under this name."""
-        return self._sessions.get((token_id, name))
-
     def forget(self, session: Session) -> None:
         """Remove a session; it is closed when its statements have finished."""
         self._sessions.pop((session.caller.token_id, session.name), None)
-        self.end_if_left(session)
-
-    @contextlib.contextmanager
-    def admitting(self, session: Session) -> Iterator[None]:
-        """Keep a session open while a submission is admitted. If that fails, the session is released."""
-        self.hold(session)
-        try:
-            yield
-        except BaseException:
-            self.release(session)
-            raise
-        session.waiting -= 1
-
-    def hold(self, session: Session) -> None:
-        """Note that a submission starts in this session; release() follows."""
-        session.waiting += 1
+        if session.waiting <= 0:
+            self.end(session)
 
     def release(self, session: Session) -> None:
-        """Note that a submission has finished in this session."""
+        """Note that a submission has finished, whose admission counted it in `waiting`."""
         session.waiting -= 1
         session.used = time.monotonic()
-        self.end_if_left(session)
-
-    def end_if_left(self, session: Session) -> None:
-        """Close a session that can no longer be found, once it runs nothing."""
-        kept = self._sessions.get((session.caller.token_id, session.name)) is session
-        if not kept and session.waiting <= 0:
+        if session.waiting <= 0 and self.find(session.caller.token_id, session.name) is not session:
+            # It can no longer be found.
             self.end(session)
 
     def expire(self) -> None:

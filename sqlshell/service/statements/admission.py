@@ -124,7 +124,9 @@ class Admission:
         """
         await self._check_all(caller, given, times)
         session = await self._session(request, caller, times)
-        with self._sessions.admitting(session):
+        # Whoever runs the statements releases the session.
+        session.waiting += 1
+        try:
             statements = await self._statements(request, caller, given, session)
             for before, statement in pairwise(statements):
                 statement.previous = before.statement_id
@@ -133,6 +135,9 @@ class Admission:
             # Others may have been admitted meanwhile; nothing is awaited between this and the admission.
             await self._check_all(caller, given, times)
             await self._store.admit(statements)
+        except BaseException:
+            self._sessions.release(session)
+            raise
         return session, statements
 
     async def without_session(
@@ -149,7 +154,7 @@ class Admission:
     async def _session(self, request: StatementRequest, caller: Caller, times: int) -> Session:
         """The session of a request. One without a name may exceed the limit by the factor `times`."""
         name = (request.parameters.session_id if request.parameters else None) or ""
-        session = self._sessions.find(caller, name)
+        session = self._sessions.find(caller.token_id, name) if name else None
         if session is None:
             self._sessions.count(caller, name, times)
             try:

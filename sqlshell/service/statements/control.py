@@ -128,7 +128,7 @@ class Control:
         if owner != session.caller.token_id:
             require(session, Rights.OBJECTS, "TERMINATE SESSION of another token's session")
         statement.start()
-        target = self._sessions.of(owner, asked.name)
+        target = self._sessions.find(owner, asked.name)
         if target is not None:
             await self._canceller.end_session(target, when_idle=asked.when_idle, besides=statement)
         elif self._cluster is not None:

@@ -109,9 +109,9 @@ class Executor:
         options = self.options(session, parameters)
         if session.context_failures:
             _check_context(session, asked, statement)
-        if not session.database_chosen and (asked is None or asked.needs().database):
+        if (asked is None or asked.needs().database) and (reason := session.why_no_database()):
             # Never fall back to another database than the intended one.
-            session.organization.check_initial_database()
+            raise Failure("58030", reason)
         drops = isinstance(asked, Drop) or DROPS.match(statement.sql) is not None
         before = session.droppable_parts() if drops else {}
         try:

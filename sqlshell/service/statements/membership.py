@@ -403,7 +403,7 @@ class Membership:
             catalog.dropped |= owners - known.keys()
 
     async def _end_session(self, token_id: str, name: str, when_idle: bool) -> None:
-        session = self._sessions.of(token_id, name)
+        session = self._sessions.find(token_id, name)
         try:
             if session is not None:
                 await self._canceller.end_session(session, when_idle=when_idle)

@@ -191,7 +191,6 @@ class Runner:
 
     def start(self, submission: Submission) -> None:
         """Run a submission once its session is free."""
-        self._sessions.hold(submission.session)
         self._spawn(self._run(submission))
 
     def start_control(
@@ -271,7 +270,7 @@ class Runner:
                 statement.context = session.echo()
                 await self._guarded(statement, session, self._control.run(session, statement, asked))
         finally:
-            self._sessions.end_if_left(session)
+            self._sessions.release(session)
 
     async def _run_beside(
         self, session: Session, request: StatementRequest, statement: Statement, asked: ControlStatement

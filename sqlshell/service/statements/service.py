@@ -101,7 +101,7 @@ class StatementService:
             if command:
                 message = f"{command[:100]!r} is a shell command, not SQL"
                 self._fail(statements, sqlstate.SYNTAX, message)
-                self._sessions.end_if_left(session)
+                self._sessions.release(session)
             elif control is not None:
                 self._runner.start_control(session, request, statements[0], control)
             else:

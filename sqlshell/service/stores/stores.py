@@ -109,12 +109,7 @@ def _folder(uri: str, organizations: Organizations) -> str:
     folder = Path(os.path.realpath(text))
     if not folder.is_dir():
         raise Failure("22023", f"'uri': directory {uri!r} does not exist")
-    if not organizations.allows_store(folder):
-        why = (
-            "sqlshell serve --store-root"
-            if organizations.restricts_stores
-            else "it overlaps with the service's own directory"
-        )
+    if why := organizations.why_no_store(folder):
         raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri!r} is not allowed ({why})")
     if not organizations.is_embedded and str(folder) != os.path.normpath("/" + text.lstrip("/")):
         # A link of /proc, for example, leads elsewhere in another process.
