@@ -52,7 +52,7 @@ _LOCAL: Final = f"CAST({_INSTANT % 1_000_000} AS TIMESTAMP)"
 _INITIALS: Final = "list_transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+|^$'), lambda _w: {1})"
 """An empty text has one part, too."""
 
-MADE: Final[Mapping[str, Mapping[int, str]]] = {
+MADE: Final[Mapping[str, Mapping[int, str | tuple[str, str]]]] = {
     "array_join": {2: "array_to_string({0}, {1})"},
     "array_max": {1: "list_max({0})"},
     "array_min": {1: "list_min({0})"},
@@ -92,8 +92,15 @@ MADE: Final[Mapping[str, Mapping[int, str]]] = {
         1: "CAST(try_strptime({0}, '%Y-%m-%d') AS DATE)",
         2: "CAST(try_strptime({0}, {1:pattern}) AS DATE)",
     },
-    "to_timestamp": {2: "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMP_MS)"},
-    "to_timestamp_ltz": {1: _INSTANT % 1_000, 2: _INSTANT.replace("%s", "{1:scale}")},
+    "to_timestamp": {
+        1: ("", "TRY_CAST({0} AS TIMESTAMP_MS)"),
+        2: "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMP_MS)",
+    },
+    "to_timestamp_ltz": {
+        1: (_INSTANT % 1_000, "CAST(TRY_CAST({0} AS TIMESTAMP_MS) AS TIMESTAMPTZ)"),
+        2: (_INSTANT.replace("%s", "{1:scale}"), "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMPTZ)"),
+        3: "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMP) AT TIME ZONE ({2})",
+    },
     "truncate": {1: "trunc({0})", 2: "trunc({0}, {1})"},
     "unix_timestamp": {
         0: "(epoch_ms(now()) // 1000)",
@@ -102,18 +109,8 @@ MADE: Final[Mapping[str, Mapping[int, str]]] = {
     },
 }
 """Replacements by name in lower case and number of arguments. Each argument occurs once and in order: {N}, or {N:kind}
-for a literal that is converted.
+for a literal that is converted. Two are for a number and for a text as the last argument; "" is the call itself.
 """
-
-MADE_OF_TEXT: Final[Mapping[str, Mapping[int, str]]] = {
-    "to_timestamp": {1: "TRY_CAST({0} AS TIMESTAMP_MS)"},
-    "to_timestamp_ltz": {
-        1: "CAST(TRY_CAST({0} AS TIMESTAMP_MS) AS TIMESTAMPTZ)",
-        2: "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMPTZ)",
-        3: "CAST(try_strptime({0}, {1:pattern}) AS TIMESTAMP) AT TIME ZONE ({2})",
-    },
-}
-"""Replacements of calls whose first argument is a text, if that makes a difference."""
 
 REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("proctime", "current_watermark"), f"{NO_CONTINUOUS_QUERIES}"),
@@ -133,31 +130,27 @@ NAMES: Final = MADE.keys() | REFUSED.keys()
 _PLACE: Final = re.compile(r"\{(\d)(?::(\w+))?\}|\{\{|\}\}")
 
 
-def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: str) -> list[str | None]:
-    """The possible replacements of a call, in the order in which they are tried; None is the call itself.
+def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: str) -> Sequence[str]:
+    """The possible replacements of a call, in the order in which they are tried; "" is the call itself.
 
     Raises Failure for a function of the dialect without an equivalent in DuckDB (0A000), and for wrong arguments
     (42883).
     """
     if name in REFUSED:
         raise Failure(sqlstate.UNSUPPORTED, f"{name.upper()} is not supported: {REFUSED[name]}")
-    count = len(arguments)
-    replacement, of_text = MADE[name].get(count), MADE_OF_TEXT.get(name, {}).get(count)
-    if name == "to_timestamp":
-        # DuckDB has a function of this name for a number of seconds.
-        of_text = of_text or replacement
-        if of_text is None or (count == 1 and _is_number(text, *arguments[0])):
-            return [None]
-        return [of_text] if count == 1 and _is_string(text, *arguments[0]) else [None, of_text]
-    if replacement is not None and of_text is not None:
-        if count == 1 and not (_is_string(text, *arguments[0]) or _is_number(text, *arguments[0])):
-            return [replacement, of_text]
-        return [of_text if _is_string(text, *arguments[-1]) else replacement]
-    if replacement is None and of_text is None:
-        *less, most = map(str, sorted(MADE[name].keys() | MADE_OF_TEXT.get(name, {}).keys()))
+    count, forms = len(arguments), MADE[name]
+    if count not in forms:
+        *less, most = map(str, sorted(forms))
         expected = f"{', '.join(less)} or {most} arguments" if less else format_count(int(most), "argument")
         raise Failure("42883", f"{name.upper()} expects {expected}, not {count}")
-    return [replacement or of_text]
+    found = forms[count]
+    if isinstance(found, str):
+        return [found]
+    argument = text.tokens[arguments[-1][0]] if arguments[-1][1] == arguments[-1][0] + 1 else None
+    if argument is not None and argument.kind == "string":
+        # DuckDB itself reads a string as a number.
+        return found[:1] if not found[0] and _is_number(argument.value) else found[1:]
+    return found[:1] if count > 1 or (argument is not None and argument.kind == "number") else found
 
 
 def unit(text: BracketedTokens, start: int, behind: int) -> str:
@@ -165,16 +158,9 @@ def unit(text: BracketedTokens, start: int, behind: int) -> str:
     return literal(_unit(text, start, behind))
 
 
-def _is_string(text: BracketedTokens, start: int, behind: int) -> bool:
-    return behind == start + 1 and text.tokens[start].kind == "string"
-
-
-def _is_number(text: BracketedTokens, start: int, behind: int) -> bool:
-    """Whether DuckDB would read an argument as a number: a string may be one."""
-    if not _is_string(text, start, behind):
-        return behind == start + 1 and text.tokens[start].kind == "number"
+def _is_number(value: str) -> bool:
     try:
-        float(text.tokens[start].value)
+        float(value)
     except ValueError:
         return False
     return True

@@ -331,7 +331,8 @@ class _Reader:
         is_field = text.is_name(last) and text.sign(last + 1) not in {"(", "."} and text.word(last) not in _NOT_FIELDS
         if start is None or not is_field:
             return
-        if start == at - 1 and text.tokens[start].value == text.tokens[last].value and self._is_in_call():
+        is_in_call = self._frames[-1].opening - 1 in self._values
+        if is_in_call and start == at - 1 and text.tokens[start].value == text.tokens[last].value:
             # `x -> x + 1`: the parameter of a lambda may have the name of a column, too.
             return
         edits = Edits()
@@ -343,9 +344,6 @@ class _Reader:
         # All arrows of a chain refer to the value that it begins with.
         about = self._arrows.setdefault(start, text.written(start, at))
         self._add(Site(start, about, (edits, Edits())))
-
-    def _is_in_call(self) -> bool:
-        return self.text.is_name(self._frames[-1].opening - 1)
 
     def _add(self, site: Site) -> None:
         if len(self.sites) == _MOST_SITES:
@@ -499,12 +497,12 @@ class _Reader:
         if name != "to_timestamp" and self._is_there(name):
             return
         variants = functions.variants(text, arguments, name)
-        if self._in_definition(at) and any(variant and "lambda" in variant for variant in variants):
+        if self._in_definition(at) and any("lambda" in variant for variant in variants):
             message = f"{name.upper()} is not supported in a DEFAULT, CHECK or generated column"
             raise Failure(sqlstate.UNSUPPORTED, message)
         written = [Edits() for _ in variants]
         for edits, expression in zip(written, variants, strict=True):
-            if expression is not None:
+            if expression:
                 functions.write(text, at, expression, edits)
         if len(written) == 1:
             self.edits.add(written[0])

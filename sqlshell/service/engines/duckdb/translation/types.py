@@ -14,11 +14,14 @@ _DEEPEST: Final = 100
 _WIDEST_DECIMAL: Final = ("39", "0")
 """The interface's type for 128-bit integers."""
 
-_BYTES: Final = frozenset({"BYTES", "VARBINARY", "BINARY"})
+_PARTS: Final = {"ARRAY": 1, "MAP": 2}
+"""How many types are in angle brackets; STRUCT and ROW have any number of fields there."""
+
+_STRUCTS: Final = frozenset({"STRUCT", "ROW"})
+_TIMES: Final = frozenset({"TIMESTAMP", "TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TIME"})
+_INSTANTS: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
 _MORE: Final = frozenset({"NOT", "NULL", "PRECISION", "VARYING", "WITH", "WITHOUT"})
 """Words that may follow the first word of a type."""
-
-_INSTANTS: Final = frozenset({"TIMESTAMP_LTZ", "TIMESTAMP_TZ"})
 
 
 def read_type(text: BracketedTokens, at: int, edits: Edits) -> int:
@@ -54,43 +57,48 @@ class _Reader:
         return behind
 
     def _base(self, at: int) -> int:
-        word = self._text.word(at)
-        angle, open_ = self._text.sign(at + 1) == "<", self._text.sign(at + 1) == "("
-        match word:
-            case "ARRAY" if angle:
-                self._edits.drop(at, at + 2)
-                return self._closed(self._part(at + 2), "[]")
-            case "MAP" if angle:
-                self._edits.replace(at + 1, "(")
-                comma = self._part(at + 2)
-                if comma < 0 or self._text.sign(comma) != ",":
-                    return -1
-                return self._closed(self._part(comma + 1), ")")
-            case "STRUCT" | "ROW" if angle:
-                self._edits.replace(at + 1, "(")
-                return self._closed(self._fields(at, at + 2), ")")
-            case "STRUCT" | "ROW" | "UNION" | "MAP" | "TUPLE" if open_:
-                return self._parentheses(at + 1, named=word not in {"MAP", "TUPLE"})
-            case "TIMESTAMP" | "TIMESTAMP_LTZ" | "TIMESTAMP_TZ" | "TIME":
+        text, behind = self._text, at + 1
+        match text.word(at), text.sign(behind):
+            case ("ARRAY" | "MAP" | "STRUCT" | "ROW") as word, "<":
+                return self._angles(at, word)
+            case ("STRUCT" | "ROW" | "UNION" | "MAP" | "TUPLE") as word, "(":
+                return self._parentheses(behind, named=word not in {"MAP", "TUPLE"})
+            case word, _ if word in _TIMES:
                 return self._time(at, word)
-            case known if known in _BYTES:
-                self._edits.replace(at, "BLOB")
-                behind = self._arguments(at + 1)
-                self._edits.drop(at + 1, behind)
-                return behind
-            case "DECIMAL" | "NUMERIC" if open_ and self._numbers(at + 1) == _WIDEST_DECIMAL:
-                behind = self._arguments(at + 1)
-                self._edits.replace(at, "HUGEINT")
-                self._edits.drop(at + 1, behind)
-                return behind
-            case "DOUBLE" if self._text.word(at + 1) == "PRECISION":
-                return at + 2
-            case "CHARACTER" | "CHAR" if self._text.word(at + 1) == "VARYING":
-                return self._arguments(at + 2)
-        at += 1
-        while self._text.sign(at) == "." and self._text.is_name(at + 1):
-            at += 2
-        return self._arguments(at)
+            case (("BYTES" | "VARBINARY" | "BINARY"), _):
+                return self._replaced(at, "BLOB", self._arguments(behind))
+            case (("DECIMAL" | "NUMERIC"), "(") if self._numbers(behind) == _WIDEST_DECIMAL:
+                return self._replaced(at, "HUGEINT", self._arguments(behind))
+        while text.sign(behind) == "." and text.is_name(behind + 1):
+            behind += 2
+        # DOUBLE PRECISION, CHARACTER VARYING(…).
+        return self._arguments(behind + (text.word(behind) in {"PRECISION", "VARYING"}))
+
+    def _replaced(self, at: int, name: str, behind: int) -> int:
+        """Replace the type from one token to before another one."""
+        self._edits.replace(at, name)
+        self._edits.drop(at + 1, behind)
+        return behind
+
+    def _angles(self, at: int, word: str) -> int:
+        """ARRAY<type>, MAP<type, type>, STRUCT<name type, …>; types without names make a STRUCT a TUPLE."""
+        end, number, named = at + 1, 0, False
+        while number == 0 or self._text.sign(end) == ",":
+            start = end + 1
+            is_field = word in _STRUCTS and (self._text.sign(start + 1) == ":" or self._begins_type(start + 1))
+            if number and is_field is not named:
+                return -1
+            number, named = number + 1, is_field
+            end = self._field(start) if named else self._part(start)
+        if end < 0 or self._text.sign(end) != ">" or number != _PARTS.get(word, number):
+            return -1
+        if word == "ARRAY":
+            self._edits.drop(at, at + 2)
+        else:
+            self._edits.replace(at, word if word == "MAP" else "STRUCT" if named else "TUPLE")
+            self._edits.replace(at + 1, "(")
+        self._edits.replace(end, "[]" if word == "ARRAY" else ")")
+        return end + 1
 
     def _part(self, at: int) -> int:
         """A type inside another one. DuckDB cannot store that it is NOT NULL."""
@@ -102,27 +110,6 @@ class _Reader:
         self._edits.drop(at, behind)
         return behind
 
-    def _closed(self, at: int, closing: str) -> int:
-        if at < 0 or self._text.sign(at) != ">":
-            return -1
-        self._edits.replace(at, closing)
-        return at + 1
-
-    def _fields(self, struct: int, at: int) -> int:
-        """The fields of a STRUCT up to its `>`; types without names make it a TUPLE."""
-        named: set[bool] = set()
-        while True:
-            named.add(self._text.sign(at + 1) == ":" or self._begins_type(at + 1))
-            at = self._field(at) if True in named else self._part(at)
-            if at < 0 or len(named) > 1:
-                return -1
-            if self._text.sign(at) == ">":
-                self._edits.replace(struct, "STRUCT" if True in named else "TUPLE")
-                return at
-            if self._text.sign(at) != ",":
-                return -1
-            at += 1
-
     def _begins_type(self, at: int) -> bool:
         """Whether a type begins at a token after a name, rather than the name being the first word of the type."""
         return self._text.is_name(at) and self._text.word(at) not in _MORE
@@ -130,14 +117,11 @@ class _Reader:
     def _field(self, at: int) -> int:
         if not self._text.is_name(at):
             return -1
-        token = self._text.tokens[at]
         # A word may be one of DuckDB's own types.
-        self._edits.replace(at, always_quoted(token.value))
-        at += 1
-        if self._text.sign(at) == ":":
-            self._edits.drop(at, at + 1)
-            at += 1
-        return self._part(at)
+        self._edits.replace(at, always_quoted(self._text.tokens[at].value))
+        colon = self._text.sign(at + 1) == ":"
+        self._edits.drop(at + 1, at + 1 + colon)
+        return self._part(at + 1 + colon)
 
     def _parentheses(self, at: int, *, named: bool) -> int:
         """Types in parentheses, in DuckDB's syntax, whose parts may be types of the interface."""
@@ -147,31 +131,27 @@ class _Reader:
         return self._text.closing.get(at, -2) + 1
 
     def _time(self, at: int, word: str) -> int:
-        behind, digits = at + 1, 6
-        numbers = self._numbers(behind)
-        if numbers is not None:
-            if len(numbers) != 1:
-                return -1
-            digits = int(numbers[0][:4])
-            behind = self._arguments(behind)
-            if digits > MOST_DIGITS:
-                message = f"{word}({digits}) is not supported: DuckDB stores at most {MOST_DIGITS} fractional digits"
-                raise Failure(sqlstate.UNSUPPORTED, message)
-        end, zone = self._zone(behind)
+        """A time or timestamp with any precision, and WITH, WITH LOCAL or WITHOUT TIME ZONE."""
+        numbers = self._numbers(at + 1)
+        if numbers is not None and len(numbers) != 1:
+            return -1
+        digits = int(numbers[0][:4]) if numbers else 6
+        if digits > MOST_DIGITS:
+            message = f"{word}({digits}) is not supported: DuckDB stores at most {MOST_DIGITS} fractional digits"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        behind = self._arguments(at + 1) if numbers else at + 1
+        end, has_zone = self._zone(behind)
+        if word in _INSTANTS or (word == "TIMESTAMP" and has_zone):
+            return self._replaced(at, "TIMESTAMPTZ_NS" if digits > 6 else "TIMESTAMPTZ", end)
+        if word == "TIME" and not has_zone:
+            return self._replaced(at, "TIME_NS" if digits > 6 else "TIME", end)
         if word == "TIME":
-            if zone:
-                # DuckDB accepts no precision there, and stores six digits.
-                self._edits.drop(at + 1, behind)
-                return end
-            self._edits.replace(at, "TIME_NS" if digits > 6 else "TIME")
-            self._edits.drop(at + 1, end)
-        elif word in _INSTANTS or zone:
-            self._edits.replace(at, "TIMESTAMPTZ_NS" if digits > 6 else "TIMESTAMPTZ")
-            self._edits.drop(at + 1, end)
+            # DuckDB accepts no precision there, and stores six digits.
+            self._edits.drop(at + 1, behind)
         return end
 
     def _zone(self, at: int) -> tuple[int, bool]:
-        """WITH, WITH LOCAL or WITHOUT TIME ZONE: the token after it, and whether the type has a time zone."""
+        """The token after the time zone of a type, if there is one, and whether the type has a time zone."""
         with_ = self._text.word(at)
         time = at + (2 if with_ == "WITH" and self._text.word(at + 1) == "LOCAL" else 1)
         if with_ in {"WITH", "WITHOUT"} and (self._text.word(time), self._text.word(time + 1)) == ("TIME", "ZONE"):
@@ -184,10 +164,6 @@ class _Reader:
 
     def _numbers(self, at: int) -> tuple[str, ...] | None:
         """The numbers in the parentheses at a token; None if there is something else."""
-        if self._text.sign(at) != "(":
-            return None
-        arguments = self._text.arguments(at)
-        numbers = [self._text.tokens[start] for start, behind in arguments if behind == start + 1]
-        if len(numbers) != len(arguments) or not all(item.kind == "number" and item.text.isdigit() for item in numbers):
-            return None
-        return tuple(item.text for item in numbers)
+        arguments = self._text.arguments(at) if self._text.sign(at) == "(" else []
+        numbers = tuple(self._text.tokens[start].text for start, behind in arguments if behind == start + 1)
+        return numbers if arguments and len(numbers) == len(arguments) and all(map(str.isdecimal, numbers)) else None
