@@ -19,8 +19,8 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles, convert
 from sqlshell.service.engines.engine import RunOptions

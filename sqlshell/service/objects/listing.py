@@ -11,8 +11,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
-from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import Outcome, Rights
+from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import DialectStatement, Execution, Needs, Place, Result, Work, behind, unsupported
 from sqlshell.service.objects.kinds import BY_PLURAL, KINDS

@@ -15,7 +15,6 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
-from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import (
     NO_CONTINUOUS_QUERIES,
     CatalogQuery,
@@ -27,6 +26,7 @@ from sqlshell.service.engines.engine import (
     Sink,
     check_supported,
 )
+from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import attachment_named
 from sqlshell.service.objects.database import listed_database, schemas

@@ -13,8 +13,8 @@ from typing import Final
 from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import END, SIGN, Tokens, TooMany
-from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import CatalogQuery, Outcome, Relation, RunOptions
+from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import (
     CREATE,

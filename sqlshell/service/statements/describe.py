@@ -11,8 +11,8 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect.lexer import WORD, Names, Tokens
 from sqlshell.service.dialect.relations import TableWrite, writing
-from sqlshell.service.engines.duckdb.translation.text import placed
 from sqlshell.service.engines.engine import LocalSession, Outcome, Plan, Relation, Rights, RunOptions, check_supported
+from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import stream
 from sqlshell.service.objects.entity import InsertEntity

@@ -16,8 +16,7 @@ from sqlshell.interface.models import MADE, ColumnInfo, Parameters
 from sqlshell.service.catalog import owning_role
 from sqlshell.service.dialect.lexer import BLANK, HEAD, Tokens
 from sqlshell.service.dialect.relations import selecting
-from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
-from sqlshell.service.engines.duckdb.translation.text import placed
+from sqlshell.service.engines.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.engine import (
     AsyncSession,
     Begun,
@@ -29,6 +28,7 @@ from sqlshell.service.engines.engine import (
     Sink,
     StreamQuery,
 )
+from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import function, privileges, scope, system
 from sqlshell.service.objects.attachments import Attachment

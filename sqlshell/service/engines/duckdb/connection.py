@@ -13,13 +13,13 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.catalog import columns_of
 from sqlshell.service.engines.duckdb.failures import Cause, failure, moved_to_end
 from sqlshell.service.engines.duckdb.loading import load_rows
 from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
-from sqlshell.service.engines.duckdb.results.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.results.render import type_name
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, check_columns, gives_rows

@@ -13,12 +13,12 @@ import duckdb
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.empty_files import is_empty
 from sqlshell.runtime.scratch import scratch
+from sqlshell.service.engines.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, published, version
 from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, Session, found, inline, listed
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import Cause, failure
-from sqlshell.service.engines.duckdb.results.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.rights.check import Policy
 from sqlshell.service.engines.duckdb.statement import SESSION_SETTINGS

@@ -20,8 +20,8 @@ from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.results.render import row, type_name
 from sqlshell.service.engines.duckdb.results.rows import fetch_rows
 from sqlshell.service.engines.duckdb.statement import Word, words
-from sqlshell.service.engines.duckdb.translation.text import without_place
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Relation, StreamQuery
+from sqlshell.service.error_places import without_place
 from sqlshell.service.failure import Failure
 from sqlshell.service.settings import limit_note
 from sqlshell.sql.identifiers import always_quoted, qualified

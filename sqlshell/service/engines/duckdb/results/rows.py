@@ -25,8 +25,8 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.disk_space import CountingSink
 from sqlshell.service.engines.duckdb.results.parquet import LARGE, copy_to, is_large
 from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row, type_id
 from sqlshell.service.engines.duckdb.statement import brief, words, writes_inside

@@ -13,9 +13,10 @@ from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.translation import functions
-from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits, TranslatedStatement
+from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
 from sqlshell.service.engines.duckdb.translation.types import read_type
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES
+from sqlshell.service.error_places import TranslatedStatement
 from sqlshell.service.failure import Failure
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import always_quoted, literal
