@@ -25,7 +25,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any, NoReturn
 
-IMPORTED = ("sqlshell.service.engines.process.child", "sqlshell.service.engines.converter.converter")
+IMPORTED = ("sqlshell.service.engines.process.child", "sqlshell.service.engines.converter")
 
 SOURCE = "forked-from"
 """The name of the process that is forked, one for each service and a child of it."""

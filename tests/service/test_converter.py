@@ -12,14 +12,14 @@ import duckdb
 import msgspec
 import pytest
 
-from sqlshell.service.engines.converter.conversion import COPY, CopyReport, CopyRequest
+from sqlshell.service.engines.process.frames import COPY, CopyReport, CopyRequest
 from sqlshell.service.engines.sandbox import landlock
 
 linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
 
 PROGRAM = """
 import os, signal, socket, subprocess, sys, time
-from sqlshell.service.engines.converter import converter
+from sqlshell.service.engines import converter
 from sqlshell.service.failure import Failure
 
 def tried(connection, root, name):

@@ -10,7 +10,7 @@ import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
@@ -19,13 +19,14 @@ from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.lexer import READS, WRITES, dotted, targets
-from sqlshell.service.engines.converter.conversion import stamp
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
 from sqlshell.service.engines.engine import CatalogQuery, EngineSession, LocalEngine, check_supported
-from sqlshell.service.engines.sandbox.beneath import folder_of
+from sqlshell.service.engines.sandbox.beneath import folder_of, stamp
 from sqlshell.service.failure import Failure
-from sqlshell.service.organizations.copies import IsCanceled
 from sqlshell.service.organizations.organizations import NOT_GRANTED, Organization, Organizations
+
+if TYPE_CHECKING:
+    from sqlshell.service.organizations.copies import IsCanceled
 
 MOST = 10_000
 """The maximum number of entities of a store."""

@@ -1,4 +1,5 @@
-"""The messages between the service and an engine's process: frames of MessagePack.
+"""The messages between the service and an engine's process: frames of MessagePack. Those of the process that copies
+stores are JSON.
 
 A frame is its length in four bytes, followed by the message. Messages from the engine's process are decoded by type and
 not trusted beyond that.
@@ -16,12 +17,16 @@ import msgspec
 from msgspec import Struct
 
 from sqlshell.service.engines.engine import Limits, Outcome
+from sqlshell.service.engines.sandbox.beneath import Stamp
 from sqlshell.service.results.results import Layout
 
 MOST: Final = 256 << 20
 """The maximum size of a message in bytes."""
 
 MEMORY_NOTE: Final = "(limit set by sqlshell serve --memory)"
+
+COPY = "store.data"
+"""The file name of the copy; DuckDB does not recognize its extension as that of a data file."""
 
 _LENGTH: Final = Packed("!I")
 
@@ -105,6 +110,32 @@ class Report(Struct, frozen=True, array_like=True):
 
     connection: int
     progress: float | None
+
+
+class CopyRequest(Struct, frozen=True):
+    """Request to copy `entities` of the directory with the descriptor `root`, and the tables `keep` of `before`, a copy
+    or "" for none, into the directory `into`. Limits are in bytes and seconds; the converter exits with the process
+    `parent`.
+    """
+
+    root: int
+    into: str
+    entities: list[str]
+    before: str
+    keep: list[str]
+    threads: int
+    memory: int
+    file_size: int
+    seconds: int
+    parent: int
+
+
+class CopyReport(Struct, frozen=True, omit_defaults=True):
+    """A line of the converter's output: it starts copying an entity; has copied it, as of `stamp`; or could not."""
+
+    name: str
+    stamp: Stamp | None = None
+    reason: str = ""
 
 
 def _plain(value: Any) -> Any:

@@ -8,6 +8,13 @@ import stat
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+Stamp = tuple[int, int, int]
+"""Identifies a version of a file: inode, size in bytes, modification time in ns."""
+
+
+def stamp(status: os.stat_result) -> Stamp:
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
 
 @contextmanager
 def folder_of(root: int, name: str) -> Iterator[tuple[int, str]]:

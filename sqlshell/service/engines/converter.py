@@ -17,11 +17,11 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from sqlshell.service.engines.converter.conversion import COPY, CopyReport, CopyRequest, Stamp, stamp
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import Cause, disk_full
+from sqlshell.service.engines.process.frames import COPY, CopyReport, CopyRequest
 from sqlshell.service.engines.sandbox import sandbox
-from sqlshell.service.engines.sandbox.beneath import open_file
+from sqlshell.service.engines.sandbox.beneath import Stamp, open_file, stamp
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal
 

@@ -1,1 +1,0 @@
-"""The short-lived process that copies a store's files into a database."""
