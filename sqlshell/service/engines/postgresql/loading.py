@@ -33,7 +33,7 @@ def copy_data(path: Path) -> Iterator[bytes]:
             described = root.execute(f"DESCRIBE FROM {source}").fetchall()
             names = [f"c{number}" for number in range(len(described))]
             values = [
-                f"coalesce({_value(root.type(item[1]), name)}, '\\N')"
+                f"coalesce({_escaped(_text(root.type(item[1]), name))}, '\\N')"
                 for item, name in zip(described, names, strict=True)
             ]
             line = " || chr(9) || ".join(values)
@@ -47,19 +47,8 @@ def copy_data(path: Path) -> Iterator[bytes]:
         ) from error
 
 
-def _value(kind: Any, name: str) -> str:
-    """SQL for a value as PostgreSQL reads it, escaped; NULL stays NULL."""
-    match type_id(kind):
-        case "blob":
-            return f"'\\\\x' || lower(hex({name}))"
-        case "list" | "array":
-            return _escaped(_array(kind, name, 0))
-        case "map" | "struct" | "tuple":
-            return _escaped(f"to_json({name})::VARCHAR")
-    return _escaped(_text(kind, name))
-
-
 def _text(kind: Any, name: str) -> str:
+    """SQL for the text of a value as PostgreSQL reads it; NULL stays NULL."""
     match type_id(kind):
         case "date" | "timestamp" | "timestamp with time zone":
             # PostgreSQL writes the era without parentheses.
@@ -68,6 +57,8 @@ def _text(kind: Any, name: str) -> str:
             return f"'\\x' || lower(hex({name}))"
         case "map" | "struct" | "tuple":
             return f"to_json({name})::VARCHAR"
+        case "list" | "array":
+            return _array(kind, name, 0)
     return f"{name}::VARCHAR"
 
 

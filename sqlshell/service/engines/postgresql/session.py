@@ -132,11 +132,8 @@ class PostgresqlSession(ServerSession):
 
     def described(self) -> Listing:
         """The session's connection, in one row. Raises Failure."""
-
-        async def work() -> list[str]:
-            return (await self._connected()).described()
-
-        return Listing([(name, "VARCHAR") for name in DESCRIBED], [self._loop.call(self._guarded(work()))])
+        described = self._loop.call(self._guarded(self._connected())).described()
+        return Listing([(name, "VARCHAR") for name in DESCRIBED], [described])
 
     def asked(self, sql: str, *values: str) -> Rows:
         """The rows of the service's own statement, with "" for NULL. Raises Failure."""
@@ -300,10 +297,8 @@ class PostgresqlSession(ServerSession):
         await self._find_place()
 
     async def _columns(self, relation: Relation) -> list[ColumnInfo]:
-        async def found() -> list[ColumnInfo]:
-            return catalog.columns_of(await self._ask(catalog_sql("columns of relation"), relation[1], relation[2]))
-
-        return await self._guarded(found())
+        rows = await self._guarded(self._ask(catalog_sql("columns of relation"), relation[1], relation[2]))
+        return catalog.columns_of(rows)
 
     async def _ask(self, sql: str, *values: str) -> Any:
         """The rows of the service's own statement."""

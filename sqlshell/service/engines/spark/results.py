@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import AsyncExitStack, aclosing
 from functools import partial
 from typing import Any
 
@@ -26,79 +28,46 @@ VARIANT = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:
 NewWriter = Callable[[Pieces[pa.RecordBatch]], ResultWriter[pa.RecordBatch]]
 
 
-class Receiver:
-    """Passes one result to what `new_writer` returns. Waiting for that, it asks for no further response."""
+async def received(
+    responses: AsyncIterator[Any], sql: str, options: RunOptions, instance: ResultFiles, new_writer: NewWriter
+) -> Outcome:
+    """The outcome of an operation, whose rows are passed to what `new_writer` returns. Waiting for that, it asks for no
+    further response.
 
-    def __init__(self, sql: str, options: RunOptions, instance: ResultFiles, new_writer: NewWriter) -> None:
-        self._sql = sql
-        self._options = options
-        self._instance = instance
-        self._new_writer = new_writer
-        self._columns: list[ColumnInfo] = []
-        self._kinds: list[Any] = []
-        self._first: pa.RecordBatch | None = None
-        self._writer: ResultWriter[pa.RecordBatch] | None = None
-        self._rows = 0
-        self._more = False
-
-    async def outcome(self, responses: AsyncIterator[Any]) -> Outcome:
-        """The outcome of an operation, after its rows.
-
-        Raises Failure for a result that is too wide or does not begin with the first response, OSError, and the errors
-        of `responses`.
-        """
-        known = False
-        try:
-            async for response in responses:
-                if response.HasField("schema"):
-                    known = True
-                    fields = response.schema.struct.fields
-                    check_columns(len(fields), self._options)
-                    self._columns = bounded(columns_of(response.schema), self._options)
-                if response.WhichOneof("response_type") == "arrow_batch":
-                    if not known:
-                        message = "the server no longer has the first rows of the result; run the statement again"
-                        raise Failure(sqlstate.SESSION_LOST, message)
-                    # A statement without rows has one without columns.
-                    for batch in pa.ipc.open_stream(response.arrow_batch.data) if self._columns else ():
-                        await self._take(batch)
-                    if self._more:
-                        break
-            return await self._finished()
-        finally:
-            if self._writer is not None:
-                await self._writer.aclose()
-
-    async def _take(self, batch: pa.RecordBatch) -> None:
-        limit = self._options.row_limit
-        if limit is not None and self._rows + batch.num_rows > limit:
-            self._more = True
-            batch = batch.slice(0, limit - self._rows)
-        if self._writer is None:
-            self._first = batch
-            batches = Batches(self._columns, batch, self._instance)
-            self._kinds = batches.kinds
-            self._writer = self._new_writer(batches)
-        self._rows += batch.num_rows
-        await self._writer.add(batch, batch.num_rows, batch.nbytes)
-
-    async def _finished(self) -> Outcome:
-        if (answer := self._answer()) is not None:
-            return Outcome(message=answer)
-        filed = await self._writer.finish() if self._writer is not None else None
-        outcome = Outcome(self._columns, instants(self._kinds), filed=filed)
-        if not self._more:
-            return outcome
-        message = f"stopped after {self._options.row_limit:,} rows"
-        return Outcome(outcome.columns, outcome.zoned, message, sqlstate.ROW_LIMIT, filed)
-
-    def _answer(self) -> str | None:
-        """The server's response to a statement that returns no rows; None for a result."""
-        if not self._columns:
-            return plans.answer(self._sql)
-        if self._first is not None and self._rows == 1 and plans.is_answer(self._sql, self._columns):
-            return plans.answer(self._sql, self._first.column(0)[0].as_py())
-        return None
+    Raises Failure for a result that is too wide or does not begin with the first response, OSError, and the errors of
+    `responses`.
+    """
+    columns: list[ColumnInfo] | None = None
+    batches: Batches | None = None
+    rows, limit = 0, sys.maxsize if options.row_limit is None else options.row_limit
+    async with AsyncExitStack() as stack:
+        async for response in responses:
+            if response.HasField("schema"):
+                check_columns(len(response.schema.struct.fields), options)
+                columns = bounded(columns_of(response.schema), options)
+            if response.WhichOneof("response_type") != "arrow_batch":
+                continue
+            if columns is None:
+                message = "the server no longer has the first rows of the result; run the statement again"
+                raise Failure(sqlstate.SESSION_LOST, message)
+            # A statement without rows has a batch without columns.
+            for batch in pa.ipc.open_stream(response.arrow_batch.data) if columns else ():
+                if batches is None:
+                    batches = Batches(columns, batch, instance)
+                    writer = await stack.enter_async_context(aclosing(new_writer(batches)))
+                kept = batch.slice(0, max(0, limit - rows))
+                rows += batch.num_rows
+                await writer.add(kept, kept.num_rows, kept.nbytes)
+            if rows > limit:
+                break
+        if not columns:
+            return Outcome(message=plans.answer(sql))
+        if batches is None:
+            return Outcome(columns)
+        if rows == 1 and plans.is_answer(sql, columns):
+            return Outcome(message=plans.answer(sql, batches.first.column(0)[0].as_py()))
+        message, state = (f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT) if rows > limit else ("", sqlstate.DONE)
+        return Outcome(columns, instants(batches.kinds), message, state, await writer.finish())
 
 
 class Batches:
@@ -108,6 +77,7 @@ class Batches:
         with instance.cursor() as cursor:
             self.kinds: list[Any] = cursor.from_arrow(_numbered([first.slice(0, 0)])).types
         self.columns = columns
+        self.first = first
         self.zoned: Sequence[int] = [number for number, _ in instants(self.kinds)]
         self._instance = instance
 

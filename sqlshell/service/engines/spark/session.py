@@ -24,7 +24,7 @@ from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.client import SparkClient, SparkHandle
 from sqlshell.service.engines.spark.operation import Ended, Operation
-from sqlshell.service.engines.spark.results import Receiver
+from sqlshell.service.engines.spark.results import received
 from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.sql.script.blanks import first_word
@@ -174,9 +174,8 @@ class SparkSession(ServerSession):
 
     async def _received(self, responses: AsyncGenerator[Any], sql: str, options: RunOptions, sink: Sink) -> Outcome:
         new_writer = partial(ResultWriter, sink, options, self._threads, self._reader)
-        receiver = Receiver(sql, options, self._reader, new_writer)
         async with aclosing(responses):
-            return await receiver.outcome(responses)
+            return await received(responses, sql, options, self._reader, new_writer)
 
     async def _prepare(self, timezone: str = "") -> None:
         """Give the server's session this context, where it may have another, and a time zone that differs from the one
