@@ -11,7 +11,7 @@ from starlette.responses import Response
 
 from sqlshell.service.http.app import document
 from sqlshell.service.http.bodies import BATCH
-from sqlshell.service.objects.source import KINDS
+from sqlshell.service.objects.attachments import SOURCES
 from sqlshell.service.settings import Settings
 from tests.checked import Checked, Json
 
@@ -94,7 +94,7 @@ def test_the_document_has_the_lists_and_limits_of_the_service() -> None:
         for one in item.get("get", {}).get("parameters", ())
         if "enum" in one["schema"]
     ]
-    assert kinds == [list(KINDS)] * 2
+    assert kinds == [list(SOURCES)] * 2
     schemas = whole["components"]["schemas"]
     assert schemas["BatchRequest"]["properties"]["statements"]["maxItems"] == BATCH
     assert schemas["StatementRequest"]["properties"]["statement"]["maxLength"] == 77

@@ -6,7 +6,7 @@ import contextlib
 import fcntl
 import logging
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -15,7 +15,6 @@ from msgspec import Struct
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.catalog import Catalog, digest
 from sqlshell.service.engines.engine import Engine, ExternalEngine
-from sqlshell.service.objects import system
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import Spool
 from sqlshell.service.settings import Settings
@@ -99,7 +98,7 @@ def make_statements(
         shared, cluster = _join(cast("PostgresqlStorage", storage), settings, cast(ExternalEngine, engine), peers)
     try:
         organizations = Organizations(
-            Catalog(storage), settings, data, engine, embedded=embedded, system=system.COLUMNS, shared=shared
+            Catalog(storage), settings, data, engine, embedded=embedded, system=_system_columns, shared=shared
         )
 
         def place(organization: str, statement_id: str) -> Spool:
@@ -122,6 +121,13 @@ def make_statements(
         return StatementService(organizations, store, settings, cluster)
     except Unavailable as error:
         raise UsageError(f"cannot write to {data or 'the temporary directory'}: {error}") from None
+
+
+def _system_columns() -> Mapping[str, Sequence[tuple[str, str]]]:
+    # An embedded engine makes them for the first statement that reads one.
+    from sqlshell.service.objects import kinds
+
+    return kinds.system_columns()
 
 
 def _join(

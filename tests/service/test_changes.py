@@ -24,7 +24,7 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import CatalogQuery, RunOptions
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.kind import Execution, Services, Update
+from sqlshell.service.objects.kind import Execution, OfKind, Services
 from sqlshell.service.objects.secret import Secret
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Sessions
@@ -646,7 +646,7 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
 
     def update(**options: str) -> None:
         record = Statement("", organization, "", Spool(Path, 1), ContextEcho())
-        asked = Update(of=Secret(), names=("x",), options=options)
+        asked = OfKind(verb="update", of=Secret(), names=("x",), options=options)
         asked.run(Execution("", session, session_options, record.spool, record.is_canceled, services))
 
     session_options = RunOptions()

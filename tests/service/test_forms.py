@@ -15,7 +15,7 @@ from sqlshell.service.catalog import ORGANIZATION_ID
 from sqlshell.service.dialect.forms import compiled
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.grammar import INTERFACE, SERVER, read
-from sqlshell.service.objects.stream import without_key
+from sqlshell.service.objects.relation import without_key
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 from tests.conftest import Served, serve, stop

@@ -16,7 +16,7 @@ from sqlshell.service.engines.duckdb.statement import check_setting
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.grammar import read
 from sqlshell.service.objects.query import Application
-from sqlshell.service.objects.stream import without_key
+from sqlshell.service.objects.relation import without_key
 from sqlshell.service.statements.admission import ReadingThread
 from sqlshell.service.statements.secrets import redacted_statements
 from sqlshell.sql.script.blanks import first_word

@@ -49,7 +49,7 @@ from sqlshell.service.http.responses import (
     without_bytes,
 )
 from sqlshell.service.http.results import Partitions, Responses, combined_response
-from sqlshell.service.objects import source
+from sqlshell.service.objects.attachments import SOURCES, path_of
 from sqlshell.service.objects.names import name_pattern
 from sqlshell.service.settings import Settings
 from sqlshell.service.statements.service import StatementService
@@ -212,8 +212,8 @@ class Endpoints:
         """The bytes of a resource, whole or a range."""
         kind, name = request.path_params["kind"], request.path_params["name"]
         organization_id, caller = request.path_params["organization"].lower(), caller_of(request)
-        if kind not in source.KINDS:
-            raise BadRequest(f"resourceType: expected one of {', '.join(source.KINDS)}, not {kind[:100]!r}")
+        if kind not in SOURCES:
+            raise BadRequest(f"resourceType: expected one of {', '.join(SOURCES)}, not {kind[:100]!r}")
         try:
             uuid.UUID(organization_id)
         except ValueError:
@@ -226,7 +226,7 @@ class Endpoints:
             raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
         try:
-            path = await asyncio.to_thread(source.path_of, organization, resource)
+            path = await asyncio.to_thread(path_of, organization, resource)
             content = Content(resource.detail["size"], file=await asyncio.to_thread(path.open, "rb"))
         except OSError as error:
             status = 503 if isinstance(error, TimeoutError) else 500

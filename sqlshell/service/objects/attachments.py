@@ -1,13 +1,19 @@
-"""Files that were sent with a request."""
+"""Files that were sent with a request, and those of them that are kept as sources."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Final
 
 from msgspec import Struct, field
 
+from sqlshell.service.catalog import Object
 from sqlshell.service.failure import Failure
+from sqlshell.service.organizations.organizations import Organization
+
+SOURCES: Final = ("function_source", "descriptor_source")
+"""The kinds of objects that keep an attachment."""
 
 
 class Attachment(Struct, frozen=True):
@@ -38,3 +44,11 @@ def attachment_named(attachments: Sequence[Attachment], wanted: str) -> Attachme
         sent = ", ".join(item.name for item in attachments) or "none"
         raise Failure("22023", f"the request has no attachment {wanted!r} (attachments: {sent})")
     return found
+
+
+def path_of(organization: Organization, source: Object) -> Path:
+    """The file of a source, fetched if another process stored it. Raises OSError."""
+    path = organization.folder("resources") / str(source.detail["stored"])
+    if not path.exists() and (shared := organization.shared_file(path.name)) is not None:
+        shared.get(path, str(source.detail["sha256"]))
+    return path

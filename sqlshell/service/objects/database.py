@@ -7,25 +7,20 @@ from typing import Any, cast
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
-from sqlshell.service.dialect.lexer import WRITES, targets
-from sqlshell.service.engines.engine import CatalogQuery, LocalEngine, Outcome, check_supported
+from sqlshell.service.engines.engine import LocalEngine, Outcome, check_supported
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import (
     CREATE,
     IF_EXISTS,
     IF_NOT_EXISTS,
     OPTIONS,
-    Create,
-    Describe,
     DialectStatement,
-    Drop,
     Execution,
     Kind,
     Listed,
     OfKind,
     Place,
     Result,
-    Use,
 )
 from sqlshell.service.objects.names import check_open, reserved_name
 from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
@@ -43,7 +38,7 @@ class Database(Kind):
     listing = columns("Name", "IsDefault=default", "Owner", *TIMES, "Type", "State", "Message")
     relation = columns("name", "state", *OWNED)
 
-    def create(self, asked: Create, execution: Execution) -> None:
+    def create(self, asked: OfKind, execution: Execution) -> None:
         organization, name = execution.organization, asked.name
         with reserved_name(organization, self.name, name):
             engine = _engine(organization)
@@ -60,14 +55,14 @@ class Database(Kind):
                 raise
             execution.add(self.name, name, {"file": file})
 
-    def use(self, asked: Use, execution: Execution) -> None:
+    def use(self, asked: OfKind, execution: Execution) -> None:
         session, names = execution.session, asked.names
         check_open(session.organization, self.name, names[0])
         _check_visible(names[0], session.organization)
         session.connection.use(names[0], names[1] if len(names) > 1 else "")
         session.database_chosen = True
 
-    def drop(self, asked: Drop, execution: Execution) -> Result | None:
+    def drop(self, asked: OfKind, execution: Execution) -> None:
         organization, name = execution.organization, asked.name
         there = any(row[0] == name for row in execution.scope.catalog("databases"))
         if not there and ("database", name) not in organization.broken:
@@ -87,7 +82,6 @@ class Database(Kind):
                 for file in (path, path.with_name(path.name + ".wal")):
                     file.unlink(missing_ok=True)
         organization.check_streams()
-        return None
 
     def facts(self, scope: Scope) -> list[Facts]:
         known = {item.name: item for item in scope.kept(self.name)}
@@ -104,7 +98,7 @@ class Database(Kind):
             for name in sorted({row[0] for row in scope.catalog("databases")} | set(lost))
         ]
 
-    def describe(self, asked: Describe, execution: Execution) -> Outcome:
+    def describe(self, asked: OfKind, execution: Execution) -> Outcome:
         check_open(execution.organization, self.name, asked.name)
         return super().describe(asked, execution)
 
@@ -118,29 +112,28 @@ class Schema(Kind):
         ("drop", f"DROP KIND {IF_EXISTS} <names:one> IN DATABASE ! <database:one> [ CASCADE =cascade ]"),
     )
     left_to_servers = frozenset({"show"})
-    is_transactional = is_engines = True
+    is_transactional = True
     listing = columns("Name", "IsDefault=default", "Owner", *TIMES, "Type", "State", "Database")
     relation = columns("database_name=database", "name", *OWNED)
 
-    def made(self, verb: str, **values: Any) -> DialectStatement:
+    def made(self, **values: Any) -> DialectStatement:
         if "database" in values:
             values["names"] = (values.pop("database"), values["names"])
-        return super().made(verb, **values)
+        return super().made(**values)
 
-    def parts(self, statement: OfKind) -> tuple[str, ...]:
-        return ("database",) if len(statement.names) == 1 else ()
+    def parts(self, asked: OfKind) -> tuple[str, ...]:
+        return ("database",) if len(asked.names) == 1 else ()
 
-    def create(self, asked: Create, execution: Execution) -> Result:
+    def run(self, asked: OfKind, execution: Execution) -> Result:
+        """Leave CREATE and DROP to the engine, which checks rights and names."""
+        if asked.verb not in {"create", "drop"}:
+            return super().run(asked, execution)
         check_database(asked.names[0], execution.session)
-        verb, there = "CREATE OR REPLACE" if asked.replace else "CREATE", " IF NOT EXISTS" * asked.if_not_exists
-        return execution.run_engine(f"{verb} SCHEMA{there} {qualified(*asked.names)}")
+        head = asked.verb.upper() + " OR REPLACE" * asked.replace + " SCHEMA"
+        there = " IF NOT EXISTS" * asked.if_not_exists + " IF EXISTS" * asked.if_exists
+        return execution.run_engine(f"{head}{there} {qualified(*asked.names)}{' CASCADE' * asked.cascade}")
 
-    def drop(self, asked: Drop, execution: Execution) -> Result:
-        check_database(asked.names[0], execution.session)
-        there, cascade = " IF EXISTS" * asked.if_exists, " CASCADE" * asked.cascade
-        return execution.run_engine(f"DROP SCHEMA{there} {qualified(*asked.names)}{cascade}")
-
-    def use(self, asked: Use, execution: Execution) -> None:
+    def use(self, asked: OfKind, execution: Execution) -> None:
         session, whole = execution.session, len(asked.names) > 1
         session.database_chosen = session.database_chosen or whole
         session.connection.use(asked.names[0] if whole else "", asked.name)
@@ -151,7 +144,7 @@ class Schema(Kind):
     def listed(self, place: Place, execution: Execution) -> Listed:
         return self.listing, (), schemas(execution.scope, listed_database(place, execution))
 
-    def describe(self, asked: Describe, execution: Execution) -> Outcome:
+    def describe(self, asked: OfKind, execution: Execution) -> Outcome:
         database = asked.names[-2] if len(asked.names) > 1 else execution.scope.database
         check_database(database, execution.session)
         found = [item for item in schemas(execution.scope, database) if str(item["name"]).lower() == asked.name.lower()]
@@ -201,16 +194,3 @@ def check_database(database: str, session: Session) -> None:
 def _check_visible(database: str, organization: Organization) -> None:
     if database in organization.engine.traits.hidden_databases or database in organization.store_names:
         raise missing("database", database)
-
-
-def with_missing_database(organization: Organization, sql: str, failure: Failure) -> Failure:
-    """The engine's failure with the sqlState of a missing database, for which DuckDB reports a missing schema."""
-    if failure.sql_state != sqlstate.NO_SCHEMA or not failure.missing:
-        return failure
-    name = failure.missing[0].lower()
-    if len(failure.missing) == 1 and name not in {
-        names[0].lower() for names in targets(sql, WRITES) if len(names) == 3
-    }:
-        return failure
-    there = {row[0].lower() for row in organization.engine.catalog(CatalogQuery("databases"))}
-    return failure if name in there else Failure(sqlstate.NO_DATABASE, failure.message)

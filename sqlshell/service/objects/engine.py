@@ -1,4 +1,4 @@
-"""The engine of an organization, and its objects in its own terms: LIST ENGINE and DESCRIBE ENGINE."""
+"""The engine of an organization, its objects in its own terms, and pools: how many statements it runs at once."""
 
 from __future__ import annotations
 
@@ -6,21 +6,25 @@ import json
 from collections.abc import Iterator
 from typing import cast
 
+from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
-from sqlshell.service.engines.engine import ObjectQuery, Outcome, Relation
-from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, Needs, behind
-from sqlshell.service.objects.result_rows import Facts, columns
+from sqlshell.service.engines.engine import ObjectQuery, Outcome, Relation, Rights
+from sqlshell.service.failure import Failure
+from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, Needs, OfKind, Work, behind
+from sqlshell.service.objects.result_rows import NUMBER, OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
+from sqlshell.service.organizations.pools import DEFAULT, Size, read_size, size_of
 
 _LISTED = "RELATIONS|COLUMNS|FOREIGN_KEYS|INDEXES|FUNCTIONS|TYPES|DATABASES|SCHEMAS|ROLES|PRIVILEGES|CONNECTIONS"
 _DETAILS = "[ WITH DETAILS =details ]"
 _FORMS = (
-    ("list", f"LIST ENGINE ! kind:{_LISTED} [ IN SCHEMA <place:names> ] {_DETAILS}"),
-    ("describe", f"DESCRIBE ENGINE kind:RELATION part:COLUMNS|SQL <names:names> {_DETAILS}"),
-    ("describe", "DESCRIBE ENGINE kind:FUNCTION part:SQL <names:names> [ <arguments:parentheses> ]"),
-    ("describe", f"DESCRIBE ENGINE kind:RELATION <names:names> {_DETAILS}"),
+    f"LIST ENGINE ! kind:{_LISTED} [ IN SCHEMA <place:names> ] {_DETAILS}",
+    f"DESCRIBE ENGINE kind:RELATION part:COLUMNS|SQL <names:names> {_DETAILS}",
+    "DESCRIBE ENGINE kind:FUNCTION part:SQL <names:names> [ <arguments:parentheses> ]",
+    f"DESCRIBE ENGINE kind:RELATION <names:names> {_DETAILS}",
 )
 
 
@@ -64,9 +68,9 @@ class Engine(Kind):
     name, plural = "engine", "engines"
     listing = columns("Name", "Version", "State", "Supported", "NotSupported=unsupported")
 
-    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
-        for verb, text in _FORMS:
-            yield verb, Form(text, EngineObjects)
+    def forms(self) -> Iterator[Form[DialectStatement]]:
+        for text in _FORMS:
+            yield Form(text, EngineObjects)
 
     def facts(self, scope: Scope) -> list[Facts]:
         """The engine of the organization, with what it can and cannot do."""
@@ -80,3 +84,99 @@ class Engine(Kind):
                 "unsupported": ", ".join(engine.capabilities.named(present=False)),
             }
         ]
+
+
+class StartPool(DialectStatement, frozen=True):
+    """START and STOP of a pool."""
+
+    name: str
+    start: bool
+
+    def needs(self) -> Needs:
+        return Needs(Work.SERVICE)
+
+    def run(self, execution: Execution) -> Outcome:
+        verb = f"{'START' if self.start else 'STOP'} COMPUTE_POOL"
+        execution.begin_change(Rights.OBJECTS, verb)
+        with execution.organization.changing:
+            pool = _find(execution, self.name)
+            if pool is None:
+                execution.add("compute_pool", self.name, _detail(Size()) | {"running": self.start})
+            else:
+                execution.change("compute_pool", self.name, {**pool, "running": self.start})
+        return Outcome(message=verb)
+
+
+class ComputePool(Kind):
+    name, plural = "compute_pool", "compute_pools"
+    verbs = ("create", "use", "update", "drop", "describe")
+    is_services = True
+    listing = columns(
+        *("Name", "Size", "IntendedState=intended", "ActualState=actual", "ErrorMessages=errors"),
+        *("Timeout=timeout_min", "Owner", *TIMES, "Concurrency", "Queue", "StatementTimeout=longest"),
+        timeout_min=NUMBER,
+    )
+    relation = columns(
+        *("name", "state", "size", "intended_state=intended", "actual_state=actual", "timeout_min", *OWNED),
+        timeout_min=NUMBER,
+    )
+
+    def forms(self) -> Iterator[Form[DialectStatement]]:
+        yield from super().forms()
+        yield Form("START COMPUTE_POOL ! <name:one>", StartPool, start=True)
+        yield Form("STOP COMPUTE_POOL ! <name:one>", StartPool, start=False)
+
+    def create(self, asked: OfKind, execution: Execution) -> None:
+        size = read_size(asked.options)
+        if asked.name == DEFAULT and execution.find(self.name, DEFAULT) is None:
+            raise duplicate(self.name, DEFAULT)
+        execution.add(self.name, asked.name, _detail(size))
+
+    def update(self, asked: OfKind, execution: Execution) -> None:
+        pool = _find(execution, asked.name)
+        if pool is None:
+            execution.add(self.name, asked.name, _detail(read_size(asked.options)))
+        else:
+            changed = _detail(read_size(asked.options, size_of(pool)))
+            execution.change(self.name, asked.name, changed | {"running": pool["running"]})
+
+    def drop(self, asked: OfKind, execution: Execution) -> None:
+        if asked.name == DEFAULT:
+            raise Failure(sqlstate.DEPENDENTS, f"cannot drop compute pool {DEFAULT!r}: it is predefined")
+        super().drop(asked, execution)
+        execution.services.sessions.leave_dropped_object(execution.organization.id, self.name, asked.name)
+
+    def facts(self, scope: Scope) -> list[Facts]:
+        known = {item.name: item for item in scope.kept(self.name)}
+        rows: list[Facts] = []
+        for name in sorted({*known, DEFAULT}):
+            detail = {**_detail(Size()), **(known[name].detail if name in known else {})}
+            state = "running" if detail["running"] else "stopped"
+            rows.append(
+                {key: str(value) for key, value in detail.items()}
+                | scope.owned(known.get(name))
+                | {
+                    **{"name": name, "type": self.name, "intended": state, "actual": state, "state": state},
+                    "longest": f"{detail['timeout']:g}s" if detail["timeout"] else "none",
+                }
+            )
+        return rows
+
+
+def _find(execution: Execution, name: str) -> dict[str, object] | None:
+    """The detail of a pool; None for the predefined one while nothing of it was changed."""
+    pool = execution.find("compute_pool", name)
+    if pool is None and name != DEFAULT:
+        raise missing("compute_pool", name)
+    return None if pool is None else dict(pool.detail)
+
+
+def _detail(size: Size) -> dict[str, object]:
+    return {
+        "concurrency": size.concurrency,
+        "queue": size.queue,
+        "timeout": size.timeout,
+        "size": size.name,
+        "timeout_min": size.idle,
+        "running": True,
+    }

@@ -1,19 +1,29 @@
-"""Functions: macros of the engine, and functions in other languages, which are recorded but cannot be called."""
+"""Functions: macros of the engine, and functions in other languages, which are recorded but cannot be called.
+
+Function sources and descriptor sources are files that were attached to a statement.
+"""
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
 import re
+import shutil
+import uuid
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote
 
 from msgspec import field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect.forms import Form
-from sqlshell.service.dialect.lexer import Names
+from sqlshell.service.dialect.lexer import Names, Tokens
 from sqlshell.service.engines.engine import CatalogQuery, Outcome, Rights
 from sqlshell.service.failure import Failure
+from sqlshell.service.objects.attachments import SOURCES, attachment_named
 from sqlshell.service.objects.kind import (
     CREATE,
     IF_EXISTS,
@@ -22,16 +32,14 @@ from sqlshell.service.objects.kind import (
     DialectStatement,
     Execution,
     Kind,
+    OfKind,
     Result,
 )
 from sqlshell.service.objects.names import check_name
+from sqlshell.service.objects.relation import pieces
 from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
-from sqlshell.service.organizations.organizations import Organization
 from sqlshell.sql.analysis.secrets import shown_options
-
-UNKNOWN: Final = frozenset({"42883", sqlstate.PRIVILEGE})
-"""The engine's sqlStates for an unknown function."""
 
 ARGUMENTS: Final = 4096
 """The maximum length of a function's arguments with their types, in characters."""
@@ -55,7 +63,7 @@ class CreateFunction(DialectStatement, frozen=True):
     def run(self, execution: Execution) -> Outcome:
         execution.begin_change(Rights.OBJECTS, "CREATE FUNCTION")
         execution.check_options(self.options)
-        execution.check_number(FUNCTION)
+        execution.check_number(Function())
         check_name(self.name)
         key = _key(self.name, tuple(kind for _, kind in self.arguments))
         most = execution.services.settings.name_length
@@ -132,17 +140,11 @@ class Function(Kind):
     )
     relation = columns("name", "signature", "type", "language", "source_name", "class_name", *OWNED)
 
-    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
+    def forms(self) -> Iterator[Form[DialectStatement]]:
         yield from super().forms()
-        yield (
-            "create",
-            Form(
-                f"{CREATE} FUNCTION {IF_NOT_EXISTS} <names:names> <arguments:parentheses> "
-                f"RETURNS ! <returns:type> LANGUAGE <language:word> {OPTIONS}",
-                _create,
-            ),
-        )
-        yield "drop", Form(f"DROP FUNCTION {IF_EXISTS} <names:names> [ <types:parentheses> ]", _drop)
+        arguments = "<names:names> <arguments:parentheses> RETURNS ! <returns:type> LANGUAGE <language:word>"
+        yield Form(f"{CREATE} FUNCTION {IF_NOT_EXISTS} {arguments} {OPTIONS}", _create)
+        yield Form(f"DROP FUNCTION {IF_EXISTS} <names:names> [ <types:parentheses> ]", _drop)
 
     def facts(self, scope: Scope) -> list[Facts]:
         noted = scope.noted()
@@ -169,27 +171,11 @@ class Function(Kind):
         return macros + recorded
 
 
-FUNCTION = Function()
-
-
 def check_source_unused(source: str, scope: Scope) -> None:
     """Raises Failure if a function uses this function source."""
     for item in scope.kept("function"):
         if item.detail["source"] == source:
             raise Failure(sqlstate.DEPENDENTS, f"function source {source!r} is in use by function {item.name!r}")
-
-
-def check_called(organization: Organization, sql: str, failure: Failure) -> None:
-    """Raises Failure if a statement failed because it calls a function that is only recorded."""
-    if failure.sql_state not in UNKNOWN:
-        return
-    low = sql.lower()
-    for item in organization.catalog.objects(organization.id, "function"):
-        name = str(item.detail["name"])
-        # Avoids the regular expression, which blocks other threads, for a long statement.
-        if name.lower() in low and re.search(rf"(?<![\w$]){re.escape(name)}[\"`]?\s*\(", sql, re.I):
-            message = f"cannot call function {name!r}: this service stores Java functions but cannot run them"
-            raise Failure(sqlstate.UNSUPPORTED, message)
 
 
 def normal_type(text: str) -> str:
@@ -203,31 +189,112 @@ def _key(name: str, types: tuple[str, ...]) -> str:
 
 
 def _create(names: Names, arguments: str, returns: str, language: str, **values: Any) -> CreateFunction:
-    return CreateFunction(names[-1], _arguments(arguments[1:-1]), normal_type(returns), language.upper(), **values)
+    return CreateFunction(names[-1], _arguments(arguments), normal_type(returns), language.upper(), **values)
 
 
 def _drop(names: Names, types: str = "", **values: Any) -> DropFunction:
-    return DropFunction(names[-1], tuple(kind for _, kind in _arguments(types[1:-1])) if types else None, **values)
+    return DropFunction(names[-1], tuple(kind for _, kind in _arguments(types)) if types else None, **values)
 
 
 def _arguments(text: str) -> tuple[tuple[str, str], ...]:
-    if len(text) > ARGUMENTS:
+    """The names and types in a parenthesized list."""
+    if len(text) > ARGUMENTS + 2:
         raise Failure(sqlstate.LIMIT, f"the arguments of the function are longer than {ARGUMENTS} characters")
     arguments = []
-    for piece in _pieces(text):
-        match = _ARGUMENT.fullmatch(piece)
+    for piece in pieces(Tokens(text)):
+        shown = text[piece[0].start : piece[-1].end]
+        match = _ARGUMENT.fullmatch(shown)
         if not match:
-            raise Failure(sqlstate.SYNTAX, f"syntax error at {piece.strip()[:60]!r}: expected name TYPE")
+            raise Failure(sqlstate.SYNTAX, f"syntax error at {shown[:60]!r}: expected name TYPE")
         arguments.append(((match[1] or "").lower(), normal_type(match[2])))
     return tuple(arguments)
 
 
-def _pieces(text: str) -> list[str]:
-    """Split at the commas outside of brackets."""
-    pieces, depth, start = [], 0, 0
-    for position, sign in enumerate(text):
-        depth += (sign in "<(") - (sign in ">)")
-        if sign == "," and not depth:
-            pieces.append(text[start:position])
-            start = position + 1
-    return [piece for piece in (*pieces, text[start:]) if piece.strip()]
+class _Source(Kind):
+    verbs = ("create", "drop", "describe")
+    is_services = True
+
+    def create(self, asked: OfKind, execution: Execution) -> None:
+        organization, options = execution.organization, asked.options
+        wanted = Path(options.get("file", "").removeprefix("@").replace("\\", "/")).name
+        if not wanted:
+            needs = "requires WITH ('file' = 'NAME') and an attachment of that name"
+            raise Failure(sqlstate.SYNTAX, f"CREATE {self.title} {needs}")
+        path = attachment_named(execution.files, wanted).path
+        kept = sum(item.detail["size"] for kind in SOURCES for item in execution.scope.kept(kind))
+        most = execution.services.settings.resources_size
+        if kept + path.stat().st_size > most:
+            message = f"the sources of the organization would exceed {most / (1 << 30):g} GiB"
+            raise Failure(sqlstate.LIMIT, message)
+        file = organization.folder("resources") / str(uuid.uuid4())
+        try:
+            size, digest = _copy(path, file)
+            detail = {"file": wanted, "stored": file.name, "size": size, "sha256": digest}
+            detail |= {key: value for key, value in shown_options(options).items() if key != "file"}
+            try:
+                execution.add(self.name, asked.name, detail)
+            except Failure:
+                file.unlink()
+                raise
+            if (shared := organization.shared_file(file.name)) is not None:
+                # The catalog is first: it says that the file in the storage is needed.
+                try:
+                    shared.put(file)
+                except OSError:
+                    organization.catalog.drop(organization.id, self.name, asked.name)
+                    raise
+        except OSError as error:
+            raise Failure(sqlstate.LIMIT, f"cannot store the file: {error.strerror}") from error
+
+    def drop(self, asked: OfKind, execution: Execution) -> None:
+        organization = execution.organization
+        with organization.changing:
+            if self.name == "function_source":
+                check_source_unused(asked.name, execution.scope)
+            file = str(execution.get(self.name, asked.name).detail["stored"])
+            execution.forget(self.name, asked.name)
+            with contextlib.suppress(OSError):
+                (organization.folder("resources") / file).unlink()
+            if (shared := organization.shared_file(file)) is not None:
+                shared.remove()
+
+    def facts(self, scope: Scope) -> list[Facts]:
+        return [
+            scope.facts(item)
+            | {
+                "state": "ready",
+                "language": "JAVA" if str(item.detail.get("file", "")).lower().endswith(".jar") else "",
+                "type": self.name if self.name == "function_source" else "PROTOBUF",
+                "url": f"/v2/download/{self.name}/{scope.organization.id}/{quote(item.name, safe='')}",
+                "tags": [],
+            }
+            for item in scope.kept(self.name)
+        ]
+
+
+class FunctionSource(_Source):
+    name, plural = "function_source", "function_sources"
+    listing = columns("Name", "Language", "State", "Description", "Url", "Owner", *TIMES, "File", "Size", "Sha256")
+    relation = columns("name", "file", "language", "description", "status=state", *OWNED)
+
+
+class DescriptorSource(_Source):
+    name, plural = "descriptor_source", "descriptor_sources"
+    listing = columns(
+        *("Name", "Type", "State", "Description", "Url", "Tags", "Owner", *TIMES, "File", "Size", "Sha256")
+    )
+    relation = columns("name", "file", "type", "description", "status=state", *OWNED)
+
+
+def _copy(source: Path, target: Path) -> tuple[int, str]:
+    """Copy an attachment, which several statements may name; returns its size and SHA-256. Raises OSError."""
+    part = target.with_suffix(".part")
+    try:
+        shutil.copyfile(source, part)
+        with part.open("rb") as kept:
+            digest = hashlib.file_digest(kept, "sha256")
+        part.rename(target)
+    except OSError:
+        part.unlink(missing_ok=True)
+        raise
+    return target.stat().st_size, digest.hexdigest()

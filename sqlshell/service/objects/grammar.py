@@ -1,64 +1,68 @@
-"""Recognizes and parses the statements of the dialect: one list of forms."""
+"""Recognizes and parses the statements of the dialect: one list of forms, made for the first that may be one."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cached_property
 
-from sqlshell.service.dialect import unsupported
 from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.lexer import BLANK, HEAD, Tokens
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects import listing, privileges
 from sqlshell.service.objects.kind import DialectStatement
-from sqlshell.service.objects.kinds import KINDS
 from sqlshell.service.objects.query import read_application
 from sqlshell.service.organizations.organizations import Organizations
 
 READ_LENGTH = 1 << 20
 """Statements longer than this many characters are for the engine."""
 
-
-def _forms(*, server: bool) -> Iterator[Form[DialectStatement]]:
-    """The forms in the order in which they are tried; `server`: without those that an engine of its own has itself."""
-    yield from unsupported.FORMS
-    if not server:
-        yield from unsupported.ENGINE_FORMS
-    for kind in KINDS:
-        for verb, form in kind.forms():
-            if not (server and verb in kind.left_to_servers):
-                yield form
-    for verb, form in listing.forms():
-        if not (server and verb == "show"):
-            yield form
-    yield privileges.FORM
+_WORD = re.compile(r"[a-z]++(?!\w)", re.I)
+_FOR_ENGINE = re.compile(
+    r"(?:select|with|from|values|explain)(?!\w)|insert\s++into\s++(?!entity\b)[\w\"`]|update\s++[\w\"`]++\s++set(?!\w)",
+    re.I,
+)
+"""How statements begin that are certainly for the engine."""
 
 
 class Dialect:
-    """The statements that are the service's; all others are for the engine."""
+    """The statements that are the service's; all others are for the engine. `server`: on an engine that has statements
+    of its own with the same first words."""
 
-    def __init__(self, forms: Sequence[Form[DialectStatement]]) -> None:
-        self.forms: dict[str, list[Form[DialectStatement]]] = {}
-        for form in forms:
-            self.forms.setdefault(form.text.split()[0].lower(), []).append(form)
-        self.first = re.compile(
-            # Most statements that begin with these words are for the engine.
-            r"insert(?!\s+into\s+(?!entity\b)[\w\"`])\b|update(?!\s+[\w\"`]+\s+set\b)\b|"
-            + "|".join(rf"{word}\b" for word in sorted({"begin", *self.forms} - {"insert", "update"})),
-            re.I,
-        )
+    def __init__(self, *, server: bool) -> None:
+        self._server = server
 
-    def first_word(self, sql: str) -> str:
-        """The first word of a statement that may be one of the dialect, in lower case; "" for others."""
+    @cached_property
+    def forms(self) -> Mapping[str, Sequence[Form[DialectStatement]]]:
+        """The forms by their first word, in lower case."""
+        from sqlshell.service.objects import kinds
+
+        forms: dict[str, list[Form[DialectStatement]]] = {}
+        for form in kinds.forms(server=self._server):
+            forms.setdefault(form.first, []).append(form)
+        return forms
+
+    def read(self, parsed: ParsedStatement) -> DialectStatement | None:
+        """Parse a statement; None if it is for the engine. Raises Failure."""
+        sql = parsed.sql
         blank = BLANK.match(sql, 0, HEAD)
-        found = self.first.match(sql, blank.end() if blank else 0, HEAD)
-        return found[0].lower() if found else ""
+        start = blank.end() if blank else 0
+        found = _WORD.match(sql, start, HEAD)
+        if found is None or _FOR_ENGINE.match(sql, start, HEAD) or len(sql) > READ_LENGTH:
+            return None
+        word = found[0].lower()
+        if word == "begin":
+            return read_application(sql)
+        if word not in self.forms:
+            return None
+        tokens = parsed.tokens
+        second = tokens[3 if tokens[1].upper == "OR" else 1].upper
+        return first_of((form for form in self.forms[word] if not form.second or second in form.second), tokens)
 
 
-INTERFACE = Dialect(tuple(_forms(server=False)))
+INTERFACE = Dialect(server=False)
 """The interface's statements, on an engine that has no statements of its own with the same first words."""
 
-SERVER = Dialect(tuple(_forms(server=True)))
+SERVER = Dialect(server=True)
 """The statements about the service's own objects, on an engine with its own databases, roles, functions and views."""
 
 
@@ -100,7 +104,7 @@ class ParsedStatement:
         """
         if self._parsed:
             return self._own
-        statement = self._read()
+        statement = self._dialect.read(self)
         if len(self.sql) <= HEAD:
             self._own, self._parsed = statement, True
         return statement
@@ -111,12 +115,6 @@ class ParsedStatement:
             return self.statement() is None
         except Failure:
             return False
-
-    def _read(self) -> DialectStatement | None:
-        word = self._dialect.first_word(self.sql)
-        if not word or len(self.sql) > READ_LENGTH:
-            return None
-        return read_application(self.sql) if word == "begin" else first_of(self._dialect.forms[word], self.tokens)
 
 
 def read(sql: str, dialect: Dialect = INTERFACE) -> DialectStatement | None:

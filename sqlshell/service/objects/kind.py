@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from functools import partial
-from typing import Any, ClassVar
+from typing import Any
 
 from msgspec import Struct, field
 
@@ -75,8 +74,8 @@ class Execution(Struct, frozen=True):
     """The execution of one statement of the dialect, in a thread. Methods raise Failure.
 
     `sql` is its text as it was sent, `files` are its attachments. `is_canceled` returns whether it was canceled.
-    `run_engine` runs SQL of the engine, `created` adds the row that describes a new relation to an outcome, and
-    `queries` lists the latest statements.
+    `run_engine` runs SQL of the engine, `created` adds the row that describes a new relation to an outcome, `queries`
+    lists the latest statements, and `run_other` runs a statement about statements.
     """
 
     sql: str
@@ -89,6 +88,7 @@ class Execution(Struct, frozen=True):
     run_engine: Callable[[str], Result] = lambda sql: Outcome()
     created: Callable[[Outcome, str, Relation], Outcome] = lambda outcome, kind, relation: outcome
     queries: Callable[[], list[Facts]] = list
+    run_other: Callable[[DialectStatement], Result] = lambda asked: Outcome()
 
     @property
     def organization(self) -> Organization:
@@ -170,23 +170,36 @@ class Execution(Struct, frozen=True):
             raise Failure(sqlstate.PRIVILEGE, "permission denied: this token is limited to its organization")
 
 
-class DialectStatement(Struct, frozen=True):
-    """A statement of the dialect, read by a Form."""
+class DialectStatement(Struct, frozen=True, kw_only=True):
+    """A statement of the dialect, read by a Form. `verb` is the first word of one about an object, in lower case."""
+
+    verb: str = ""
 
     def needs(self) -> Needs:
         return Needs()
 
     def run(self, execution: Execution) -> Result:
-        """Run the statement, in a thread. Raises Failure."""
-        raise NotImplementedError
+        """Run the statement, in a thread: `service/statements/` does, unless a class does so itself. Raises Failure."""
+        return execution.run_other(self)
 
 
 class OfKind(DialectStatement, frozen=True, kw_only=True):
-    """A statement about one object of a kind."""
+    """A statement about one object of a kind.
+
+    `store` is the store of an entity, "" for the session's; `columns` is the column list of a stream or changelog, and
+    `only_columns` is set by DESCRIBE … COLUMNS.
+    """
 
     of: Kind
     names: Names
-    verb: ClassVar[str] = ""
+    options: Mapping[str, str] = field(default_factory=dict)
+    store: str = ""
+    columns: str = ""
+    replace: bool = False
+    if_not_exists: bool = False
+    if_exists: bool = False
+    cascade: bool = False
+    only_columns: bool = False
 
     @property
     def kind(self) -> str:
@@ -198,115 +211,20 @@ class OfKind(DialectStatement, frozen=True, kw_only=True):
 
     @property
     def title(self) -> str:
-        return f"{self.verb.upper()} {self.of.name.upper()}"
+        return f"{self.verb} {self.of.name}".upper().replace("MATERIALIZED_", "MATERIALIZED ")
 
     def needs(self) -> Needs:
         return self.of.needs(self)
 
-
-class Changing(OfKind, frozen=True, kw_only=True):
-    """CREATE, UPDATE or DROP of an object; `store` is the store of an entity, "" for the session's."""
-
-    options: Mapping[str, str] = field(default_factory=dict)
-    store: str = ""
-
-    def begin(self, execution: Execution) -> None:
-        """Check that the statement may run. Raises Failure."""
-        check = execution.require if self.of.is_transactional else execution.begin_change
-        check(Rights.OBJECTS, self.title)
-
-
-class Create(Changing, frozen=True, kw_only=True):
-    """CREATE of an object; `columns` is the parenthesized column list of a stream or changelog."""
-
-    verb = "create"
-    replace: bool = False
-    if_not_exists: bool = False
-    columns: str = ""
-
     def run(self, execution: Execution) -> Result:
-        if self.of.is_engines:
-            return self.of.create(self, execution) or Outcome(message=self.title)
-        self.begin(execution)
-        if not (self.if_not_exists and execution.find(self.kind, self.name) is not None):
-            execution.check_names(self.names)
-            execution.check_options(self.options)
-            execution.check_number(self.of)
-            try:
-                if (result := self.of.create(self, execution)) is not None:
-                    return result
-            except Failure as failure:
-                there = failure.sql_state.startswith("42P") or failure.sql_state == sqlstate.DUPLICATE
-                if not (self.if_not_exists and there) or isinstance(failure, NameTaken):
-                    raise
-        return Outcome(message=self.title)
+        return self.of.run(self, execution)
 
+    def is_content_with(self, failure: Failure) -> bool:
+        """Whether IF EXISTS or IF NOT EXISTS is about this failure."""
+        there = failure.sql_state.startswith("42P") or failure.sql_state == sqlstate.DUPLICATE
+        taken = self.if_not_exists and there and not isinstance(failure, NameTaken)
+        return taken or (self.if_exists and failure.sql_state.startswith("3D"))
 
-class Drop(Changing, frozen=True, kw_only=True):
-    verb = "drop"
-    if_exists: bool = False
-    cascade: bool = False
-
-    def run(self, execution: Execution) -> Result:
-        if self.of.is_of_engine(self, execution):
-            return execution.run_engine(execution.sql)
-        result = None
-        if not self.of.is_engines:
-            self.begin(execution)
-        try:
-            result = self.of.drop(self, execution)
-        except Failure as failure:
-            if self.of.is_engines or not (self.if_exists and failure.sql_state.startswith("3D")):
-                raise
-        return result or Outcome(message=self.title.replace("MATERIALIZED_", "MATERIALIZED "))
-
-
-class Update(Changing, frozen=True, kw_only=True):
-    verb = "update"
-
-    def run(self, execution: Execution) -> Result:
-        self.begin(execution)
-        execution.check_options(self.options)
-        # Read, change and write back: without the lock, a concurrent change would be lost.
-        with execution.organization.changing:
-            self.of.update(self, execution)
-        return Outcome(message=self.title)
-
-
-class Test(OfKind, frozen=True, kw_only=True):
-    verb = "test"
-
-    def run(self, execution: Execution) -> Result:
-        return table(execution.sink, ("Status", "Message"), [("ready", self.of.test(self.name, execution))])
-
-
-class Use(OfKind, frozen=True, kw_only=True):
-    verb = "use"
-
-    def run(self, execution: Execution) -> Result:
-        self.of.use(self, execution)
-        whole = self.kind == "database" or len(self.names) > 1
-        for part in (self.kind, "schema") if whole else (self.kind,):
-            execution.session.context_failures.pop(part, None)
-        return Outcome(message=f"using {self.kind.replace('_', ' ')} {self.name}")
-
-
-class Describe(OfKind, frozen=True, kw_only=True):
-    """DESCRIBE of an object; `columns` is set by the word COLUMNS."""
-
-    verb = "describe"
-    store: str = ""
-    columns: bool = False
-
-    def run(self, execution: Execution) -> Result:
-        return self.of.describe(self, execution)
-
-
-VERBS: Mapping[str, type[OfKind]] = {
-    statement.verb: statement for statement in (Create, Use, Update, Test, Drop, Describe)
-}
-Syntax = Sequence[tuple[str, str]]
-"""Pairs of a verb and a form."""
 
 SYNTAX: Mapping[str, str] = {
     "create": f"{CREATE} KIND ! {IF_NOT_EXISTS} <names:names> {OPTIONS}",
@@ -314,9 +232,9 @@ SYNTAX: Mapping[str, str] = {
     "update": f"UPDATE KIND <names:names> {OPTIONS}",
     "test": "TEST KIND ! <names:one>",
     "drop": f"DROP KIND {IF_EXISTS} <names:names> [ CASCADE =cascade ] [ RESTRICT ]",
-    "describe": "DESCRIBE KIND <names:names> [ COLUMNS =columns ]",
+    "describe": "DESCRIBE KIND <names:names> [ COLUMNS =only_columns ]",
 }
-"""The forms of these statements, unless a kind has its own."""
+"""The forms of the statements that kinds have, by verb, unless a kind has its own."""
 
 Listed = tuple[Sequence[ShownColumn], Sequence[ShownColumn], list[Facts]]
 """Shown columns, further columns for conditions, and the facts that they show."""
@@ -340,9 +258,9 @@ class Kind:
     plural = ""
     """The word after LIST, "" for objects that are not listed."""
     verbs: Sequence[str] = ()
-    """The statements that it has, of VERBS."""
-    syntax: Syntax = ()
-    """The forms that differ from those of SYNTAX, in which KIND stands for its name."""
+    """The statements that it has, of SYNTAX."""
+    syntax: Sequence[tuple[str, str]] = ()
+    """Pairs of a verb and a form that differs from that of SYNTAX, in which KIND stands for its name."""
     listing: Sequence[ShownColumn] = ()
     """The columns of LIST and, one a row, of DESCRIBE. Clients read some by position: keep their order."""
     details: Sequence[ShownColumn] = ()
@@ -360,58 +278,88 @@ class Kind:
     is_transactional = False
     """Whether a transaction includes what creates and drops them."""
     is_relation = False
-    is_engines = False
-    """Whether the engine itself creates and drops them, and checks rights and names."""
 
     @property
     def title(self) -> str:
         return self.name.upper()
 
-    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
-        """The forms of its statements, each with a verb."""
+    def forms(self) -> Iterator[Form[DialectStatement]]:
+        """The forms of its statements."""
         for verb in self.verbs:
             for text in [text for own, text in self.syntax if own == verb] or [SYNTAX[verb]]:
-                yield verb, Form(text.replace("KIND", self.title), partial(self.made, verb))
+                yield Form(text.replace("KIND", self.title), self.made, verb=verb)
 
-    def made(self, verb: str, **values: Any) -> DialectStatement:
+    def made(self, **values: Any) -> DialectStatement:
         """The statement with the values that a form has read."""
         if isinstance(values["names"], str):
             values["names"] = (values["names"],)
-        return VERBS[verb](of=self, **values)
+        return OfKind(of=self, **values)
 
-    def needs(self, statement: OfKind) -> Needs:
+    def needs(self, asked: OfKind) -> Needs:
         """What a statement needs."""
-        alone, parts = self.is_services or isinstance(statement, Use | Describe), self.parts(statement)
-        made = isinstance(statement, Create | Drop) and self.is_relation
+        alone, parts = self.is_services or asked.verb in {"use", "describe"}, self.parts(asked)
+        made = asked.verb in {"create", "drop"} and self.is_relation
         return Needs(
             Work.SERVICE if alone else Work.OBJECTS,
             parts,
-            database=made or (isinstance(statement, Use) and "database" in parts),
+            database=made or (asked.verb == "use" and "database" in parts),
             organizations=self.name == "organization",
         )
 
-    def parts(self, statement: OfKind) -> tuple[str, ...]:
+    def parts(self, asked: OfKind) -> tuple[str, ...]:
         """The parts of the context that a statement needs."""
-        return behind(statement.names[:-1]) if self.is_relation else ()
+        return behind(asked.names[:-1]) if self.is_relation else ()
 
     def number(self, execution: Execution) -> int:
         """How many there are."""
-        return len(execution.organization.catalog.objects(execution.organization.id, self.name))
+        return len(execution.scope.kept(self.name))
 
-    def is_of_engine(self, asked: Drop, execution: Execution) -> bool:
-        """Whether a DROP is about an object of the engine: the service has none of this name."""
-        return False
+    def run(self, asked: OfKind, execution: Execution) -> Result:
+        """Run a statement about an object of this kind."""
+        if asked.verb == "describe":
+            return self.describe(asked, execution)
+        if asked.verb == "test":
+            return table(execution.sink, ("Status", "Message"), [("ready", self.test(asked.name, execution))])
+        if asked.verb == "use":
+            self.use(asked, execution)
+            whole = self.name == "database" or len(asked.names) > 1
+            for part in (self.name, "schema") if whole else (self.name,):
+                execution.session.context_failures.pop(part, None)
+            return Outcome(message=f"using {self.name.replace('_', ' ')} {asked.name}")
+        (execution.require if self.is_transactional else execution.begin_change)(Rights.OBJECTS, asked.title)
+        try:
+            result = self.change(asked, execution)
+        except Failure as failure:
+            if not asked.is_content_with(failure):
+                raise
+            result = None
+        return result or Outcome(message=asked.title)
 
-    def create(self, asked: Create, execution: Execution) -> Result | None:
+    def change(self, asked: OfKind, execution: Execution) -> Result | None:
+        """Run CREATE, UPDATE or DROP of an object; the result is None if there is nothing to say about it."""
+        if asked.verb == "drop":
+            self.drop(asked, execution)
+            return None
+        execution.check_options(asked.options)
+        if asked.verb == "update":
+            # Read, change and write back: without the lock, a concurrent change would be lost.
+            with execution.organization.changing:
+                self.update(asked, execution)
+            return None
+        if asked.if_not_exists and execution.find(self.name, asked.name) is not None:
+            return None
+        execution.check_names(asked.names)
+        execution.check_number(self)
+        return self.create(asked, execution)
+
+    def create(self, asked: OfKind, execution: Execution) -> Result | None:
         """Create an object; the result is None if there is nothing to say about it."""
         raise unsupported("CREATE", self.name)
 
-    def drop(self, asked: Drop, execution: Execution) -> Result | None:
-        """Drop an object; the result is None if there is nothing to say about it."""
+    def drop(self, asked: OfKind, execution: Execution) -> None:
         execution.forget(self.name, asked.name)
-        return None
 
-    def update(self, asked: Update, execution: Execution) -> None:
+    def update(self, asked: OfKind, execution: Execution) -> None:
         """Change the options that a statement names."""
         raise unsupported("UPDATE", self.name)
 
@@ -419,7 +367,7 @@ class Kind:
         """Check that an object can be used; returns a message."""
         raise unsupported("TEST", self.name)
 
-    def use(self, asked: Use, execution: Execution) -> None:
+    def use(self, asked: OfKind, execution: Execution) -> None:
         """Change a part of the session's context."""
         execution.session.use(self.name, asked.name)
 
@@ -431,7 +379,7 @@ class Kind:
         """What LIST shows."""
         return self.listing, self.details, self.facts(execution.scope)
 
-    def describe(self, asked: Describe, execution: Execution) -> Outcome:
+    def describe(self, asked: OfKind, execution: Execution) -> Outcome:
         """The properties of one object."""
         found = [item for item in self.facts(execution.scope) if item["name"] == asked.name]
         return self.described(asked.name, found, execution)
@@ -452,6 +400,14 @@ def require(session: Session, rights: Rights, what: str) -> None:
     """Raises Failure if the session's role does not have `rights`."""
     if session.rights < rights:
         raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} cannot run {what}")
+
+
+def check_role(session: Session) -> None:
+    """Raises Failure if the session's role has not all rights and the engine cannot restrict statements."""
+    engine = session.organization.engine
+    if session.rights < Rights.OBJECTS and not engine.capabilities.roles:
+        message = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
+        raise Failure(sqlstate.PRIVILEGE, message)
 
 
 def unsupported(verb: str, kind: str) -> Failure:

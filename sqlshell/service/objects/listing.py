@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 from msgspec import field
 from msgspec.structs import replace
@@ -14,8 +15,17 @@ from sqlshell.service.dialect.lexer import Names
 from sqlshell.service.engines.engine import Outcome, Rights
 from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.kind import DialectStatement, Execution, Needs, Place, Result, Work, behind, unsupported
-from sqlshell.service.objects.kinds import BY_PLURAL, KINDS
+from sqlshell.service.objects.kind import (
+    DialectStatement,
+    Execution,
+    Kind,
+    Needs,
+    Place,
+    Result,
+    Work,
+    behind,
+    unsupported,
+)
 from sqlshell.service.objects.result_rows import Facts, ShownColumn, keep, listed
 from sqlshell.sql.analysis.tokens import tokens
 
@@ -36,11 +46,12 @@ _ALSO = {
 
 
 class List(DialectStatement, frozen=True):
-    """LIST or SHOW: what is listed, in lower case; the kind and name of its place; the name of a store after IN STORE;
-    and the text of the condition of WHERE. `show` distinguishes SHOW, which the engine has too. `options` such as 'all'
-    have no effect."""
+    """LIST or SHOW: what is listed, in lower case, and its kind if there is one; the kind and name of its place; the
+    name of a store after IN STORE; and the text of the condition of WHERE. `show` distinguishes SHOW, which the engine
+    has too. `options` such as 'all' have no effect."""
 
     what: str
+    of: Kind | None = None
     place: str = ""
     names: Names = ()
     store: str = ""
@@ -71,42 +82,42 @@ class List(DialectStatement, frozen=True):
         ):
             # DuckDB's SHOW shows all schemas, and describes a relation.
             return execution.run_engine(execution.sql)
-        kind = BY_PLURAL.get(self.what)
-        if kind is None or not kind.listing:
+        if self.of is None:
             raise unsupported("SHOW" if self.show else "LIST", self.what)
-        shown, more, facts = kind.listed(Place(self.place, self.names, self.store), execution)
+        shown, more, facts = self.of.listed(Place(self.place, self.names, self.store), execution)
         if self.where:
             return _filtered(self.where, shown, more, facts, execution)
         return keep(shown, facts, execution.sink)
 
 
-def forms() -> Iterator[tuple[str, Form[DialectStatement]]]:
-    """The forms of LIST and SHOW; those with "show" are of what an engine of its own may have a SHOW for."""
-    known = [kind for kind in KINDS if kind.plural]
-    yield from _forms("list", "LIST", f"what:{'|'.join(kind.plural.upper() for kind in known)}")
-    # The engine has no statement that begins with LIST.
-    yield from _forms("list", "LIST", "<what:word>")
-    yield "list", Form(f"LIST ! <what:word> {_WHERE}", List)
-    for verb, theirs in (("all", False), ("show", True)):
-        words = [kind.plural.upper() for kind in known if kind.shown and ("show" in kind.left_to_servers) is theirs]
-        yield from _forms(verb, "SHOW", f"what:{'|'.join(words)}")
-
-
 _WHERE = "[ WITH <options:flags> ] [ WHERE ! <where:rest> ]"
 
 
-def _forms(verb: str, word: str, what: str) -> Iterator[tuple[str, Form[DialectStatement]]]:
-    show = word == "SHOW"
-    entities = f"{word} what:ENTITIES IN <names:path> [ IN STORE <store:one> ] {_WHERE}"
-    yield verb, Form(f"{word} what:ENTITIES IN STORE <store:one> {_WHERE}", List, show=show)
-    yield verb, Form(entities, List, place="entity", show=show)
-    yield verb, Form(f"{word} {what} IN place:DATABASE|SCHEMA|STORE <names:names> {_WHERE}", List, show=show)
-    yield verb, Form(f"{word} {what} IN <names:names> {_WHERE}", _inside, show=show)
-    yield verb, Form(f"{word} {what} {_WHERE}", List, show=show)
+def forms(kinds: Sequence[Kind], *, server: bool) -> Iterator[Form[DialectStatement]]:
+    """The forms of LIST and SHOW; `server`: without the SHOW that an engine of its own may have itself."""
+    by_plural = {kind.plural: kind for kind in kinds}
+
+    def made(what: str, **values: Any) -> List:
+        if values.get("names") and not values.get("place"):
+            values["place"] = "database" if what == "schemas" else "schema"
+        return List(what, by_plural.get(what), **values)
+
+    shown = [kind for kind in kinds if kind.shown and not (server and "show" in kind.left_to_servers)]
+    # The engine has no statement that begins with LIST.
+    for word, what in (("LIST", _what(kinds)), ("LIST", "<what:word>"), ("SHOW", _what(shown))):
+        more = {"show": word == "SHOW"}
+        yield Form(f"{word} what:ENTITIES IN STORE <store:one> {_WHERE}", made, **more)
+        yield Form(
+            f"{word} what:ENTITIES IN <names:path> [ IN STORE <store:one> ] {_WHERE}", made, place="entity", **more
+        )
+        yield Form(f"{word} {what} IN place:DATABASE|SCHEMA|STORE <names:names> {_WHERE}", made, **more)
+        yield Form(f"{word} {what} IN <names:names> {_WHERE}", made, **more)
+        yield Form(f"{word} {what} {_WHERE}", made, **more)
+    yield Form(f"LIST ! <what:word> {_WHERE}", made)
 
 
-def _inside(what: str, **values: object) -> List:
-    return List(what, "database" if what == "schemas" else "schema", **values)  # type: ignore[arg-type]
+def _what(kinds: Sequence[Kind]) -> str:
+    return f"what:{'|'.join(kind.plural.upper() for kind in kinds)}"
 
 
 def _filtered(

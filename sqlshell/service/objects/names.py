@@ -1,4 +1,4 @@
-"""Checks whether a name is valid and free, and whether a database or store could be opened.
+"""Checks whether a name is valid and free, whether a database or store could be opened, and what was not found.
 
 The engine ignores the case of database names. Databases and stores share one namespace, and the names of the engine's
 own databases are reserved.
@@ -13,7 +13,9 @@ from contextlib import contextmanager
 from functools import cache
 from typing import Final
 
+from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import DUPLICATES, duplicate
+from sqlshell.service.dialect.lexer import WRITES, targets
 from sqlshell.service.engines.engine import CatalogQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
@@ -25,6 +27,11 @@ _UNSHOWN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 _SEARCHED: Final = (range(0x20000), range(0xE0000, 0xE1000))
 """Where these characters are: all other planes have none, and searching them takes a tenth of a second."""
+
+NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, UNREADABLE})
+"""The engine's sqlStates for a missing relation; if the name looks like a file's, the engine looks for a file."""
+
+_NO_FUNCTION: Final = frozenset({"42883", sqlstate.PRIVILEGE})
 
 
 class NameTaken(Failure):
@@ -93,3 +100,29 @@ def check_name(name: str) -> None:
         why = f"the invisible character U+{ord(unshown):04X} is not allowed" if unshown else ""
     if why:
         raise Failure("42602", f"{name[:80]!r} is not a valid name: {why}")
+
+
+def check_called(organization: Organization, sql: str, failure: Failure) -> None:
+    """Raises Failure if a statement failed because it calls a function that is only recorded."""
+    if failure.sql_state not in _NO_FUNCTION:
+        return
+    low = sql.lower()
+    for item in organization.catalog.objects(organization.id, "function"):
+        name = str(item.detail["name"])
+        # Avoids the regular expression, which blocks other threads, for a long statement.
+        if name.lower() in low and re.search(rf"(?<![\w$]){re.escape(name)}[\"`]?\s*\(", sql, re.I):
+            message = f"cannot call function {name!r}: this service stores Java functions but cannot run them"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+
+
+def with_missing_database(organization: Organization, sql: str, failure: Failure) -> Failure:
+    """The engine's failure with the sqlState of a missing database, for which DuckDB reports a missing schema."""
+    if failure.sql_state != sqlstate.NO_SCHEMA or not failure.missing:
+        return failure
+    name = failure.missing[0].lower()
+    if len(failure.missing) == 1 and name not in {
+        names[0].lower() for names in targets(sql, WRITES) if len(names) == 3
+    }:
+        return failure
+    there = {row[0].lower() for row in organization.engine.catalog(CatalogQuery("databases"))}
+    return failure if name in there else Failure(sqlstate.NO_DATABASE, failure.message)

@@ -62,14 +62,14 @@ class Query(Kind):
         version=NUMBER,
     )
 
-    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
-        yield "terminate", Form("TERMINATE QUERY ! <statement_id:id>", Terminate)
-        yield "terminate", Form("TERMINATE SESSION ! <name:id> [ WHEN IDLE =when_idle ]", TerminateSession)
+    def forms(self) -> Iterator[Form[DialectStatement]]:
+        yield Form("TERMINATE QUERY ! <statement_id:id>", Terminate)
+        yield Form("TERMINATE SESSION ! <name:id> [ WHEN IDLE =when_idle ]", TerminateSession)
         part = "part:METRICS|EVENTS|STATE|HISTORY"
-        yield "describe", Form(f"DESCRIBE QUERY {part} <statement_id:id>", DescribeQuery)
-        yield "describe", Form("DESCRIBE QUERY <statement_id:id>", DescribeQuery)
-        yield "describe", Form("DESCRIBE <sql:making>", DescribeStatement)
-        yield "restart", Form("RESTART QUERY ! <statement_id:id>", Restart)
+        yield Form(f"DESCRIBE QUERY {part} <statement_id:id>", DescribeQuery)
+        yield Form("DESCRIBE QUERY <statement_id:id>", DescribeQuery)
+        yield Form("DESCRIBE <sql:making>", DescribeStatement)
+        yield Form("RESTART QUERY ! <statement_id:id>", Restart)
 
     def listed(self, place: Place, execution: Execution) -> Listed:
         return self.listing, (), execution.queries()

@@ -1,20 +1,25 @@
-"""Relations: tables, views, materialized views, and what is the same for streams."""
+"""Relations: tables, views, materialized views, streams and changelogs.
+
+Streams are append-only. A changelog is a stream of changes: each row is the latest state of its key.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import json
+import re
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
-from typing import cast
+from typing import Final, cast
 
 from msgspec import field
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.catalog import missing
+from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect.forms import Form
-from sqlshell.service.dialect.lexer import Names
+from sqlshell.service.dialect.lexer import END, NAME, SIGN, WORD, Names, Token, Tokens, TooMany
 from sqlshell.service.engines.engine import (
     NO_CONTINUOUS_QUERIES,
     CatalogQuery,
@@ -35,19 +40,18 @@ from sqlshell.service.objects.kind import (
     EVERYTHING,
     IF_NOT_EXISTS,
     OPTIONS,
-    Describe,
+    SYNTAX,
     DialectStatement,
-    Drop,
     Execution,
     Kind,
     Listed,
     Needs,
+    OfKind,
     Place,
     Result,
-    Syntax,
     behind,
 )
-from sqlshell.service.objects.names import check_named
+from sqlshell.service.objects.names import NOT_FOUND, check_named
 from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.organizations import Organization
@@ -57,8 +61,10 @@ from sqlshell.sql.analysis.secrets import shown_options
 from sqlshell.sql.identifiers import literal, qualified
 
 _FLOWS = "RELATION|STREAM|CHANGELOG"
-NOT_FOUND = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.NO_DATABASE, sqlstate.PRIVILEGE, "58030"})
-"""The engine's sqlStates for a missing relation; if the name looks like a file's, the engine looks for a file."""
+
+_NEAR: Final = re.compile(r'syntax error at or near "(\w+)"')
+_HEAD: Final = 2000
+"""Characters of a message in which it is searched."""
 
 
 class CreateAs(DialectStatement, frozen=True):
@@ -178,32 +184,24 @@ class Load(DialectStatement, frozen=True):
 
 
 class Relations(Kind):
-    """Relations of every type. `listed_type` is the only type that LIST shows, "" for all."""
+    """Relations of every type. `listed_type` is the only type that LIST shows, "" for all; `created_as` is the form of
+    CREATE … AS after the kind, "" if it has none."""
 
     name, plural = "relation", "relations"
     verbs: Sequence[str] = ("drop", "describe")
-    syntax: Syntax = (
-        ("describe", "DESCRIBE KIND COLUMNS <names:names> =columns"),
-        ("describe", "DESCRIBE KIND <names:names> [ COLUMNS =columns ]"),
-    )
     is_relation = is_transactional = True
-    listed_type = ""
+    listed_type = created_as = ""
+    only_columns = False
+    """Whether DESCRIBE shows only columns."""
     listing = columns("Name", "Type", "Owner", "State", "Properties", *TIMES, "Database", "Schema")
     details = columns("PrimaryKey=primary_key", "Description", "FQN=fqn")
-    relation = columns(
-        *("database_name=database", "schema_name=schema", "name", "fqn", "relation_type=type", "type"),
-        *("primary_key", "description", "state", *OWNED),
-    )
 
-    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
+    def forms(self) -> Iterator[Form[DialectStatement]]:
+        if self.created_as:
+            yield Form(f"{CREATE} kind:{self.title} {self.created_as}", CreateAs)
         yield from super().forms()
-        if self.name == "relation":
-            yield "truncate", Form(f"TRUNCATE {_FLOWS} <names:names>", Truncate)
-            yield "alter", Form(f"ALTER kind:{_FLOWS} <names:names> SET ! <options:settings>", Alter)
-            load = "COPY <names:names> [ <columns:columns> ] FROM <file:attached> ! [ <form:parentheses> ]"
-            yield "copy", Form(load, Load)
 
-    def drop(self, asked: Drop, execution: Execution) -> Result | None:
+    def drop(self, asked: OfKind, execution: Execution) -> None:
         session = execution.session
         relation, kind = find_relation(asked.names, session)
         what = "view" if self.name == "materialized_view" else self.name
@@ -213,7 +211,6 @@ class Relations(Kind):
         session.connection.run(f"DROP {what} {qualified(*relation)}", RunOptions(), Discard())
         if kind == "stream":
             execution.organization.check_streams()
-        return None
 
     def facts(self, scope: Scope) -> list[Facts]:
         return relations(scope)
@@ -229,45 +226,75 @@ class Relations(Kind):
             database = schema = ""
         return self.listing, self.details, relations(scope, database, schema, kind=self.listed_type)
 
-    def describe(self, asked: Describe, execution: Execution) -> Outcome:
-        return describe_relation(asked, execution, only_columns=asked.columns)
+    def describe(self, asked: OfKind, execution: Execution) -> Outcome:
+        return describe_relation(asked, execution, only_columns=self.only_columns or asked.only_columns)
+
+
+class AnyRelation(Relations):
+    syntax = (
+        ("describe", "DESCRIBE KIND COLUMNS <names:names> =only_columns"),
+        ("describe", SYNTAX["describe"]),
+    )
+    relation = columns(
+        *("database_name=database", "schema_name=schema", "name", "fqn", "relation_type=type", "type"),
+        *("primary_key", "description", "state", *OWNED),
+    )
+
+    def forms(self) -> Iterator[Form[DialectStatement]]:
+        yield from super().forms()
+        yield Form(f"TRUNCATE {_FLOWS} <names:names>", Truncate)
+        yield Form(f"ALTER kind:{_FLOWS} <names:names> SET ! <options:settings>", Alter)
+        yield Form("COPY <names:names> [ <columns:columns> ] FROM <file:attached> ! [ <form:parentheses> ]", Load)
 
 
 class Table(Relations):
     name, plural = "table", "tables"
     verbs = ("describe",)
     shown = False
-    syntax: Syntax = ()
-    relation = ()
+    only_columns = True
     left_to_servers = frozenset({"create"})
-
-    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
-        yield from super().forms()
-        if self.name == "table":
-            # DuckDB has CREATE TABLE too: only WITH makes it a statement of the dialect.
-            options = "WITH ! <options:options> [ AS <select:rest> ]"
-            text = f"{CREATE} kind:TABLE {IF_NOT_EXISTS} <names:names> [ <columns:parentheses> ] {options}"
-            yield "create", Form(text, CreateAs)
-
-    def describe(self, asked: Describe, execution: Execution) -> Outcome:
-        return describe_relation(asked, execution, only_columns=True)
+    # DuckDB has CREATE TABLE too: only WITH makes it a statement of the dialect.
+    created_as = (
+        f"{IF_NOT_EXISTS} <names:names> [ <columns:parentheses> ] WITH ! <options:options> [ AS <select:rest> ]"
+    )
 
 
 class View(Table):
-    name, plural = "view", ""
+    name, plural, created_as = "view", "", ""
 
 
 class MaterializedView(Relations):
-    name, plural = "materialized_view", "materialized_views"
-    syntax: Syntax = ()
+    name, plural, listed_type = "materialized_view", "materialized_views", "materialized view"
     left_to_servers = frozenset({"create", "drop", "show"})
-    listed_type = "materialized view"
-    relation = ()
+    created_as = f"! {IF_NOT_EXISTS} <names:names> {OPTIONS} AS <select:rest>"
 
-    def forms(self) -> Iterator[tuple[str, Form[DialectStatement]]]:
-        yield from super().forms()
-        text = f"{CREATE} kind:MATERIALIZED_VIEW ! {IF_NOT_EXISTS} <names:names> {OPTIONS} AS <select:rest>"
-        yield "create", Form(text, CreateAs)
+
+class Stream(Relations):
+    name = listed_type = "stream"
+    plural = "streams"
+    verbs = ("create", "drop", "describe")
+    syntax = (("create", f"{CREATE} KIND ! {IF_NOT_EXISTS} <names:names> <columns:parentheses> {OPTIONS}"),)
+    is_transactional = False
+    created_as = f"{IF_NOT_EXISTS} <names:names> [ <columns:parentheses> ] {OPTIONS} AS ! <select:rest>"
+
+    def number(self, execution: Execution) -> int:
+        return len(execution.scope.kept("stream"))
+
+    def create(self, asked: OfKind, execution: Execution) -> Result:
+        """Create the table of a stream. Its options and key are stored; the options have no effect."""
+        relation = execution.session.connection.resolve(asked.names)
+        try:
+            with placed(execution.sql, "", asked.columns):
+                _create_table(asked, relation, execution)
+        except Failure as failure:
+            if not (asked.if_not_exists and failure.sql_state.startswith("42P")):
+                raise
+        return execution.created(Outcome(message=asked.title), self.name, relation)
+
+
+class Changelog(Stream):
+    name = listed_type = "changelog"
+    plural = "changelogs"
 
 
 def relations(scope: Scope, database: str = "", schema: str = "", *, kind: str = "", name: str = "") -> list[Facts]:
@@ -296,7 +323,7 @@ def relations(scope: Scope, database: str = "", schema: str = "", *, kind: str =
     return rows
 
 
-def describe_relation(asked: Describe, execution: Execution, *, only_columns: bool) -> Outcome:
+def describe_relation(asked: OfKind, execution: Execution, *, only_columns: bool) -> Outcome:
     """The columns of a relation, or its properties. Raises Failure."""
     session = execution.session
     relation = session.connection.resolve(asked.names)
@@ -307,7 +334,7 @@ def describe_relation(asked: Describe, execution: Execution, *, only_columns: bo
     if only_columns:
         return column_rows(session.connection.columns(relation, execution.options), execution.sink)
     facts = relations(execution.scope, relation[0], relation[1], name=relation[2])
-    return RELATIONS.described(relation[2], facts, execution)
+    return AnyRelation().described(relation[2], facts, execution)
 
 
 def column_rows(described: Sequence[ColumnInfo], sink: Sink) -> Outcome:
@@ -354,4 +381,82 @@ def _missing(session: Session, kind: str, relation: Relation) -> Failure:
     return missing(kind, name) if schema.lower() in there else missing("schema", schema)
 
 
-RELATIONS = Relations()
+def _create_table(asked: OfKind, relation: Relation, execution: Execution) -> None:
+    organization, verb = execution.organization, "CREATE"
+    if organization.engine.catalog(CatalogQuery("relation", *relation)):
+        if not asked.replace or relation not in organization.streams.known:
+            raise duplicate(asked.kind, asked.name)
+        verb = "CREATE OR REPLACE"
+    columns, key = columns_of(asked)
+    with explained_columns(columns, before := f"{verb} TABLE {qualified(*relation)} "):
+        execution.session.connection.run(before + columns, RunOptions(), Discard())
+    organization.check_streams()
+    organization.add_stream(relation, {"kind": asked.kind, "options": shown_options(asked.options), "primary_key": key})
+
+
+@contextlib.contextmanager
+def explained_columns(columns: str, before: str) -> Iterator[None]:
+    """Rewrite errors about `columns` that run after our own text `before`, so that they are about the columns alone."""
+    try:
+        with placed(columns, before, columns):
+            yield
+    except Failure as error:
+        near = _NEAR.search(error.message, 0, _HEAD)
+        if near is None or near[1].lower() not in _first_words(columns):
+            raise
+        advised = f'{near[0]}: a column of this name must be quoted, "{near[1]}"'
+        raise error.with_message(error.message.replace(near[0], advised, 1)) from error.__cause__
+
+
+def columns_of(asked: OfKind) -> tuple[str, list[str]]:
+    """The parenthesized columns, and the key: unique in a stream, but not in a changelog."""
+    columns, key = without_key(asked.columns)
+    return asked.columns if asked.kind == "stream" else columns, key
+
+
+def without_key(text: str) -> tuple[str, list[str]]:
+    """A parenthesized column list without its PRIMARY KEY, and the columns of that key."""
+    tokens = Tokens(text)
+    kept: list[str] = []
+    key: list[str] = []
+    for piece in pieces(tokens):
+        start, end = piece[0].start, piece[-1].end
+        words = [token.upper for token in piece]
+        primary = next((at for at in range(len(words)) if words[at : at + 2] == ["PRIMARY", "KEY"]), None)
+        if primary is None:
+            kept.append(text[start:end])
+        elif primary:
+            key += _names(piece[:1])
+            kept.append(text[start : piece[primary].start] + text[piece[primary + 1].end : end])
+        else:
+            key += _names(piece[primary + 2 :])
+    return (f"({', '.join(kept)})", key) if key else (text, [])
+
+
+def _names(tokens: Sequence[Token]) -> list[str]:
+    return [
+        token.value.lower() if token.kind == WORD else token.value for token in tokens if token.kind in {NAME, WORD}
+    ]
+
+
+def _first_words(text: str) -> set[str]:
+    """The first words, in lower case, of the columns in a parenthesized list: their names, unless they are quoted."""
+    return {piece[0].value.lower() for piece in pieces(Tokens(text))}
+
+
+def pieces(tokens: Tokens) -> list[list[Token]]:
+    """The tokens of each item of a parenthesized list, such as a column; none if it is not closed or has too many."""
+    found: list[list[Token]] = [[]]
+    depth, at = 0, 1
+    with contextlib.suppress(TooMany):
+        while (token := tokens[at]).kind != END:
+            if token.kind == SIGN:
+                depth += (token.value in "(<") - (token.value in ")>")
+            if depth < 0:
+                return [piece for piece in found if piece]
+            if depth == 0 and token.kind == SIGN and token.value == ",":
+                found.append([])
+            else:
+                found[-1].append(token)
+            at += 1
+    return []

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 from collections.abc import Callable
 
 from msgspec import Struct
 
 from sqlshell.service.catalog import Object, owning_role
 from sqlshell.service.dialect.forms import Form, first_of
-from sqlshell.service.dialect.lexer import Names, Tokens
+from sqlshell.service.dialect.lexer import BLANK, HEAD, Names, Tokens
 from sqlshell.service.engines.engine import CatalogQuery, Rows
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
@@ -98,12 +99,15 @@ _CHANGES = tuple(
 )
 
 
-def note(session: Session, tokens: Tokens) -> None:
+_MAY_CHANGE = re.compile(BLANK.pattern + r"(?:create|alter|drop)(?!\w)", re.I)
+
+
+def note(session: Session, sql: str) -> None:
     """Record when a statement of the engine created, changed or dropped something.
 
     Errors, such as a full disk, are ignored, because the statement has already been run.
     """
-    change = first_of(_CHANGES, tokens)
+    change = first_of(_CHANGES, Tokens(sql)) if _MAY_CHANGE.match(sql, 0, HEAD) else None
     if change is None:
         return
     if change.kind == "schema":

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from sqlshell.service.engines.engine import Rights
-from sqlshell.service.objects.kind import CREATE, IF_NOT_EXISTS, Create, Drop, Execution, Kind, Result, Syntax, Update
+from sqlshell.service.objects.kind import CREATE, IF_NOT_EXISTS, Execution, Kind, OfKind, Result
 from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.secrets import registries, secrets
@@ -24,28 +24,31 @@ class Secret(_Sealed):
     name, plural = secrets.KIND, "secrets"
     verbs = ("create", "update", "drop", "describe")
     # DuckDB has CREATE SECRET too: only WITH makes it a statement of the dialect.
-    syntax: Syntax = (("create", f"{CREATE} KIND {IF_NOT_EXISTS} <names:names> WITH ! <options:options>"),)
+    syntax = (("create", f"{CREATE} KIND {IF_NOT_EXISTS} <names:names> WITH ! <options:options>"),)
     listing = columns("Name", "Type", "Description", "State", "Owner", *TIMES, "Message")
     relation = columns("name", "type", "description", "region", "status=state", "status_message=message", *OWNED)
 
-    def is_of_engine(self, asked: Drop, execution: Execution) -> bool:
-        return execution.services.organizations.is_embedded and execution.find(self.name, asked.name) is None
+    def run(self, asked: OfKind, execution: Execution) -> Result:
+        """Leave the DROP of a secret of an embedded engine to it."""
+        embedded = execution.services.organizations.is_embedded
+        if asked.verb == "drop" and embedded and execution.find(self.name, asked.name) is None:
+            return execution.run_engine(execution.sql)
+        return super().run(asked, execution)
 
-    def create(self, asked: Create, execution: Execution) -> None:
+    def create(self, asked: OfKind, execution: Execution) -> None:
         vault = execution.services.organizations.vault
         detail = secrets.read_options(asked.options, execution.organization.id, asked.name, vault)
         execution.add(self.name, asked.name, detail, replace=asked.replace)
 
-    def update(self, asked: Update, execution: Execution) -> None:
+    def update(self, asked: OfKind, execution: Execution) -> None:
         catalog, vault = execution.organization.catalog, execution.services.organizations.vault
         detail = secrets.change(asked.options, execution.organization.id, asked.name, catalog, vault)
         execution.change(self.name, asked.name, detail)
 
-    def drop(self, asked: Drop, execution: Execution) -> Result | None:
+    def drop(self, asked: OfKind, execution: Execution) -> None:
         with execution.organization.changing:
             registries.check_unused(asked.name, execution.organization.id, execution.organization.catalog)
             execution.forget(self.name, asked.name)
-        return None
 
 
 class SchemaRegistry(_Sealed):
@@ -54,14 +57,14 @@ class SchemaRegistry(_Sealed):
     listing = columns("Name", "Type", "State", "Url", "Owner", *TIMES, "Message")
     relation = columns("name", "type", "status=state", "status_message=message", "url", *OWNED)
 
-    def create(self, asked: Create, execution: Execution) -> None:
+    def create(self, asked: OfKind, execution: Execution) -> None:
         catalog, vault = execution.organization.catalog, execution.services.organizations.vault
         # Prevents its secret from being dropped meanwhile.
         with execution.organization.changing:
             detail = registries.read_options(asked.options, execution.organization.id, asked.name, catalog, vault)
             execution.add(self.name, asked.name, detail, replace=asked.replace)
 
-    def update(self, asked: Update, execution: Execution) -> None:
+    def update(self, asked: OfKind, execution: Execution) -> None:
         catalog, vault = execution.organization.catalog, execution.services.organizations.vault
         detail = registries.change(asked.options, execution.organization.id, asked.name, catalog, vault)
         execution.change(self.name, asked.name, detail)

@@ -184,10 +184,10 @@ class Organizations:
         *,
         embedded: bool = False,
         shared: SharedFiles | None = None,
-        system: Mapping[str, Sequence[tuple[str, str]]] | None = None,
+        system: Callable[[], Mapping[str, Sequence[tuple[str, str]]]] = dict,
     ) -> None:
         self.catalog = catalog
-        self._system = system or {}
+        self._system = system
         self.shared = shared
         """The place of results that several processes of the service share."""
         self._settings = settings
@@ -395,7 +395,7 @@ class Organizations:
             known, broken = self._databases(organization_id, databases)
             if not known and not broken and made_first:
                 known[DATABASE] = databases / made_first
-            return EngineConfig(base, known, self._limits(), self._system)
+            return EngineConfig(base, known, self._limits(), self._system())
 
         def broken_now() -> dict[tuple[str, str], str]:
             _, broken = self._databases(organization_id, databases)

@@ -14,13 +14,12 @@ from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.engines.engine import LocalSession, Outcome, Plan, Relation, Rights, RunOptions, check_supported
 from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects import stream
-from sqlshell.service.objects.entity import InsertEntity
 from sqlshell.service.objects.function import CreateFunction
 from sqlshell.service.objects.grammar import dialect_of, read
-from sqlshell.service.objects.kind import Create, Execution
-from sqlshell.service.objects.relation import CreateAs, stream_kind
+from sqlshell.service.objects.kind import Execution, OfKind
+from sqlshell.service.objects.relation import CreateAs, columns_of, explained_columns, stream_kind
 from sqlshell.service.objects.result_rows import table
+from sqlshell.service.objects.store import InsertEntity
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.secrets import shown_options
@@ -42,13 +41,13 @@ def describe(sql: str, execution: Execution) -> Outcome:
 def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
     session, options = execution.session, execution.options
     match asked := read(sql, dialect_of(execution.services.organizations)):
-        case Create(kind="stream" | "changelog"):
+        case OfKind(verb="create", kind="stream" | "changelog"):
             execution.require(Rights.OBJECTS, asked.title)
-            columns, key = stream.columns_of(asked)
+            columns, key = columns_of(asked)
             relation = _free(session, asked.kind, asked)
             with (
                 placed(sql, "", asked.columns),
-                stream.explained_columns(columns, before := f"CREATE TABLE {qualified(*relation)} "),
+                explained_columns(columns, before := f"CREATE TABLE {qualified(*relation)} "),
             ):
                 plan = _planned(session, before + columns, options)
             facts = _relation(session, relation, asked.kind, asked.options, plan.columns) | {"primary_key": key}
@@ -60,12 +59,12 @@ def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
                 plan = _planned(session, before + part, options)
             facts = _relation(session, relation, asked.kind, asked.options, plan.columns)
             return _kind("CREATE", asked.kind), {"ddl": facts, "sink": facts, **_plan(session, plan)}
-        case Create() | CreateFunction():
-            what = asked.kind if isinstance(asked, Create) else "function"
+        case OfKind(verb="create") | CreateFunction():
+            what = asked.kind if isinstance(asked, OfKind) else "function"
             execution.require(Rights.OBJECTS, f"CREATE {what.upper()}")
             if what == "organization":
                 execution.check_operator()
-            elif isinstance(asked, Create) and what == "store" and {"uri", "uris"} & asked.options.keys():
+            elif isinstance(asked, OfKind) and what == "store" and {"uri", "uris"} & asked.options.keys():
                 stores.read_options(asked.options, execution.services.organizations)
             if not asked.if_not_exists and execution.find(what, asked.name) is not None:
                 raise duplicate(what, asked.name)
@@ -104,7 +103,7 @@ def _engines(sql: str, session: Session, options: RunOptions) -> tuple[str, Mapp
     }
 
 
-def _free(session: Session, kind: str, asked: Create | CreateAs | TableWrite) -> Relation:
+def _free(session: Session, kind: str, asked: OfKind | CreateAs | TableWrite) -> Relation:
     """The full name of a relation that can be created. Raises Failure if it already exists."""
     relation = session.full_name(asked.names)
     if not (asked.replace or asked.if_not_exists) and session.exists(relation):

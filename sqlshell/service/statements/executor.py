@@ -18,6 +18,7 @@ from sqlshell.service.dialect.lexer import BLANK, HEAD, Tokens
 from sqlshell.service.dialect.relations import selecting
 from sqlshell.service.engines.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.engine import (
+    SYSTEM_DATABASE,
     AsyncSession,
     Begun,
     LocalEngine,
@@ -30,20 +31,25 @@ from sqlshell.service.engines.engine import (
 )
 from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects import function, privileges, scope, system
+from sqlshell.service.objects import scope
 from sqlshell.service.objects.attachments import Attachment
-from sqlshell.service.objects.database import with_missing_database
 from sqlshell.service.objects.grammar import dialect_of, read
-from sqlshell.service.objects.kind import PARTS, DialectStatement, Drop, Execution, Services, StartedFeed, Work
-from sqlshell.service.objects.names import check_named
+from sqlshell.service.objects.kind import (
+    PARTS,
+    DialectStatement,
+    Execution,
+    Services,
+    StartedFeed,
+    Work,
+    check_role,
+)
+from sqlshell.service.objects.names import NOT_FOUND, check_called, check_named, with_missing_database
 from sqlshell.service.objects.query import Application, DescribeStatement
-from sqlshell.service.objects.relation import NOT_FOUND
 from sqlshell.service.objects.result_rows import Facts
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import PARTITION_BYTES, Discard, Layout
 from sqlshell.service.settings import UNLIMITED, Settings
-from sqlshell.service.statements import describe
 from sqlshell.service.statements.control import facts_of, listed
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import StatementStore
@@ -112,7 +118,7 @@ class Executor:
         if (asked is None or asked.needs().database) and (reason := session.why_no_database()):
             # Never fall back to another database than the intended one.
             raise Failure("58030", reason)
-        drops = isinstance(asked, Drop) or DROPS.match(statement.sql) is not None
+        drops = (asked is not None and asked.verb == "drop") or DROPS.match(statement.sql) is not None
         before = session.droppable_parts() if drops else {}
         try:
             if asked is None:
@@ -141,7 +147,7 @@ class Executor:
         connection = cast(AsyncSession, session.connection)
         if session.context_failures:
             _check_context(session, None, statement)
-        privileges.check_role(session)
+        check_role(session)
         options, before = self.options(session, parameters), session.droppable_parts()
         data = next((file.path for file in files if file.name == COPY_DATA), None)
         options = replace(options, data=data) if data is not None else options
@@ -163,7 +169,7 @@ class Executor:
     def _after_change(self, session: Session, statement: Statement, before: Mapping[str, str]) -> None:
         """The bookkeeping after a statement that may have created or dropped something; runs in a thread. `before` are
         the session's parts that it may have dropped."""
-        scope.note(session, statement.parsed.tokens)
+        scope.note(session, statement.sql)
         self._look_at_schemas(session, None, statement.sql)
         if DROPS.match(statement.sql):
             session.note_dropped_parts(before)
@@ -209,7 +215,7 @@ class Executor:
     ) -> Outcome | StartedFeed:
         engine = session.organization.engine
         if asked.needs().work is not Work.SERVICE:
-            privileges.check_role(session)
+            check_role(session)
         if not engine.capabilities.streams and getattr(asked, "kind", "") in {"stream", "changelog"}:
             raise Failure(sqlstate.UNSUPPORTED, f"the engine {engine.name} does not support streams")
         execution = Execution(
@@ -223,13 +229,22 @@ class Executor:
             run_engine=lambda sql: self._run_engine(session, statement, options, sql),
             created=partial(_creation_outcome, statement),
             queries=lambda: listed(self._store, session, statement),
+            run_other=lambda asked: self._run_other(session, asked, statement, execution),
         )
-        if isinstance(asked, DescribeStatement):
-            with placed(statement.sql, "", asked.sql):
-                return describe.describe(asked.sql, execution)
-        if isinstance(asked, Application):
-            return self._application(session, asked, statement, options)
         return asked.run(execution)
+
+    def _run_other(
+        self, session: Session, asked: DialectStatement, statement: Statement, execution: Execution
+    ) -> Outcome:
+        """Run a statement that is about statements."""
+        if isinstance(asked, Application):
+            return self._application(session, asked, statement, execution.options)
+
+        from sqlshell.service.statements import describe
+
+        assert isinstance(asked, DescribeStatement)
+        with placed(statement.sql, "", asked.sql):
+            return describe.describe(asked.sql, execution)
 
     def _query_facts(self, organization: Organization) -> list[Facts]:
         """The facts about the latest statements of an organization, without their texts."""
@@ -241,8 +256,10 @@ class Executor:
     ) -> Outcome | StartedFeed:
         organization = session.organization
         low = sql.lower()
-        if organization.engine.traits.interface_sql and system.NAME in low:
-            system.publish(session, sql, lambda: self._query_facts(organization))
+        if organization.engine.traits.interface_sql and SYSTEM_DATABASE in low:
+            from sqlshell.service.objects import kinds
+
+            kinds.publish(session, sql, lambda: self._query_facts(organization))
         in_store = session.connection.database in organization.store_names
         reads_store = in_store or any(name.lower() in low for name in organization.store_names)
         broken: dict[tuple[str, str], str] = {}
@@ -279,11 +296,11 @@ class Executor:
                 stores.check_entities(organization, session.connection, sql, broken)
             if failure.sql_state in NOT_FOUND:
                 check_named(organization, sql)
-            function.check_called(organization, sql, failure)
+            check_called(organization, sql, failure)
             raise
         if isinstance(outcome, StreamQuery):
             return outcome, 0 if outcome.from_earliest else cast(LocalEngine, organization.engine).head(outcome.stream)
-        scope.note(session, statement.parsed.tokens_of(sql))
+        scope.note(session, sql)
         if organization.streams.known and _may_drop(sql):
             organization.check_streams()
         return _with_created_row(session, statement, outcome, sql)

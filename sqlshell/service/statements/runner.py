@@ -20,7 +20,7 @@ from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
 from sqlshell.service.failure import Failure, Refusal
 from sqlshell.service.objects.attachments import Attachments
-from sqlshell.service.objects.kind import DialectStatement, Drop, StartedFeed, Update, Work
+from sqlshell.service.objects.kind import DialectStatement, StartedFeed, Work
 from sqlshell.service.objects.listing import List
 from sqlshell.service.objects.query import Restart
 from sqlshell.service.objects.result_rows import table
@@ -363,9 +363,9 @@ class Runner:
         if self.note_transaction is not None:
             await self.note_transaction(session)
         self._take(submission)
-        if isinstance(asked, Drop):
+        if asked is not None and asked.verb == "drop":
             await self._canceller.end_dropped()
-        if isinstance(asked, Update) and asked.kind == "compute_pool":
+        if asked is not None and asked.verb == "update":
             await session.organization.refresh_pools()
 
     def _settle_in(self, session: Session, statement: Statement, asked: DialectStatement | None) -> None:

@@ -1,4 +1,4 @@
-"""Roles, API tokens that have them, and users, of which there are none."""
+"""Organizations, roles, API tokens that have them, and users, of which there are none."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import NAMES_OF_ROLES, ROLES, least_role, missing
 from sqlshell.service.engines.engine import Outcome, Rights
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.kind import Create, Drop, Execution, Kind, Result
-from sqlshell.service.objects.result_rows import BOOLEAN, Facts, columns
+from sqlshell.service.objects.kind import Execution, Kind, Listed, OfKind, Place, Result
+from sqlshell.service.objects.result_rows import BOOLEAN, Facts, columns, table
 from sqlshell.service.objects.scope import Scope
 
 _RIGHTS = {Rights.OBJECTS: "all", Rights.DATA: "read and change data", Rights.READ: "read data"}
@@ -20,11 +20,9 @@ class Role(Kind):
     left_to_servers = frozenset({"create", "drop", "show"})
     listing = columns("Name", "Rights", "Granted", granted=BOOLEAN)
 
-    def create(self, asked: Create, execution: Execution) -> Result | None:
-        raise _predefined("create")
-
-    def drop(self, asked: Drop, execution: Execution) -> Result | None:
-        raise _predefined("drop")
+    def change(self, asked: OfKind, execution: Execution) -> Result | None:
+        message = f"cannot {asked.verb} a role: the roles {', '.join(ROLES)} are predefined"
+        raise Failure(sqlstate.UNSUPPORTED, message)
 
     def facts(self, scope: Scope) -> list[Facts]:
         granted = scope.session.caller.has_role if scope.session else lambda name: False
@@ -42,7 +40,7 @@ class ApiToken(Kind):
     def number(self, execution: Execution) -> int:
         return len(execution.organization.catalog.tokens(execution.organization.id))
 
-    def create(self, asked: Create, execution: Execution) -> Outcome:
+    def create(self, asked: OfKind, execution: Execution) -> Outcome:
         if unknown := asked.options.keys() - {"role", "roles"}:
             raise Failure(
                 sqlstate.SYNTAX, f"unknown option {min(unknown)!r} of an API token; expected 'role' or 'roles'"
@@ -58,10 +56,9 @@ class ApiToken(Kind):
         shown = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
         return Outcome(shown, message="the token is shown only once", secret=token, secret_name=asked.name)
 
-    def drop(self, asked: Drop, execution: Execution) -> Result | None:
+    def drop(self, asked: OfKind, execution: Execution) -> None:
         if not execution.organization.catalog.drop_token(execution.organization.id, asked.name):
             raise missing(self.name, asked.name)
-        return None
 
     def facts(self, scope: Scope) -> list[Facts]:
         organization = scope.organization
@@ -84,5 +81,46 @@ class Invitation(User):
     left_to_servers = frozenset()
 
 
-def _predefined(verb: str) -> Failure:
-    return Failure(sqlstate.UNSUPPORTED, f"cannot {verb} a role: the roles {', '.join(ROLES)} are predefined")
+class Organization(Kind):
+    name, plural = "organization", "organizations"
+    verbs = ("create", "use", "drop", "describe")
+    is_services = True
+    listing = columns("name", "id")
+
+    def number(self, execution: Execution) -> int:
+        return len(execution.organization.catalog.organizations())
+
+    def create(self, asked: OfKind, execution: Execution) -> None:
+        execution.check_operator()
+        execution.services.organizations.add(asked.name)
+
+    def use(self, asked: OfKind, execution: Execution) -> None:
+        execution.session.use_organization(asked.name, execution.services.organizations)
+
+    def drop(self, asked: OfKind, execution: Execution) -> None:
+        execution.check_operator()
+        organizations, wanted = execution.services.organizations, self._id(asked.name, execution)
+        organizations.check_not_last()
+        if wanted == execution.organization.id:
+            raise Failure(sqlstate.DEPENDENTS, f"organization {asked.name!r} is in use by this session")
+        execution.services.sessions.close_organization(wanted)
+        organizations.drop(wanted)
+
+    def listed(self, place: Place, execution: Execution) -> Listed:
+        catalog, broken = execution.organization.catalog, execution.services.organizations.broken
+        known = [item for item in catalog.organizations() if execution.session.caller.may_see(item[0])]
+        states = {key: f"broken: {broken[key]}" if key in broken else "ready" for key, _ in known}
+        shown = (*self.listing, *(columns("state") if any(key in broken for key, _ in known) else ()))
+        return shown, (), [{"name": name, "id": key, "state": states[key]} for key, name in known]
+
+    def describe(self, asked: OfKind, execution: Execution) -> Outcome:
+        wanted = self._id(asked.name, execution)
+        name = execution.organization.catalog.organization_name(wanted)
+        return table(execution.sink, ("name", "id"), [(name, wanted)])
+
+    @staticmethod
+    def _id(name: str, execution: Execution) -> str:
+        wanted = execution.organization.catalog.organization(name)
+        if not execution.session.caller.may_see(wanted):
+            raise missing("organization", name)
+        return wanted
