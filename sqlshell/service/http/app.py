@@ -92,7 +92,7 @@ REFUSED: Mapping[type[Refusal], int] = {
 def make_app(statements: StatementService, token: str, settings: Settings, hosts: Collection[str] = ()) -> ASGIApp:
     """Build the application. `token` is the operator's. If `hosts` are given, requests for other hosts are refused."""
     endpoints = Endpoints(statements, settings)
-    errors = (BadRequest, Refusal, HTTPException, Unavailable, ClientDisconnect, Exception)
+    errors = (BadRequest, Refusal, Failure, HTTPException, Unavailable, ClientDisconnect, Exception)
     app = Starlette(routes=endpoints.routes(), exception_handlers=dict.fromkeys(errors, _error))
     engine = statements.organizations.server
     return Gate(
@@ -161,16 +161,13 @@ class Endpoints:
                 return elsewhere
         timezone = (asked.parameters.timezone if asked.parameters else None) or ""
         caller = caller_of(request)
-        try:
-            if asked.statements is not None:
-                batch = await self._statements.submit_batch(asked, caller, attachments)
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(BATCH_SECONDS):
-                        await batch.finished.wait()
-                return await self._responses.batch(batch, 0, timezone, request)
-            records = await self._statements.submit(asked, caller, attachments)
-        except Failure as failure:
-            raise BadRequest(failure.message, 500) from failure
+        if asked.statements is not None:
+            batch = await self._statements.submit_batch(asked, caller, attachments)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(BATCH_SECONDS):
+                    await batch.finished.wait()
+            return await self._responses.batch(batch, 0, timezone, request)
+        records = await self._statements.submit(asked, caller, attachments)
         await wait_for_response(records[-1], GRACE_SECONDS)
         if len(records) > 1:
             return combined_response(records)
@@ -295,6 +292,8 @@ async def _error(request: Request, error: Exception) -> Response:
         case Refusal():
             status = REFUSED[type(error)]
             return message(error.message, status, NOT_RUN | (again if status == 503 else {}))
+        case Failure():
+            return message(error.message, 500)
         case HTTPException():
             text = f"{error.detail}: {request.method} {request.url.path}"
             return message(text, error.status_code, dict(error.headers or {}))

@@ -16,7 +16,6 @@ from starlette.responses import Response, StreamingResponse
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Rows, StatementRequest
 from sqlshell.service.catalog import Caller
-from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.bodies import Bodies, Form, check_names, check_statement
 from sqlshell.service.http.responses import BadRequest, message
@@ -56,11 +55,8 @@ class Legacy:
         except BadRequest:
             form.attachments.close()
             raise
-        try:
-            caller = caller_of(request)
-            records = await self._statements.submit(asked, caller, form.attachments)
-        except Failure as failure:
-            raise BadRequest(failure.message, 500) from failure
+        caller = caller_of(request)
+        records = await self._statements.submit(asked, caller, form.attachments)
         try:
             async with asyncio.timeout(WAIT_SECONDS):
                 for record in records:

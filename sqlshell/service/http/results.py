@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import uuid
 from bisect import bisect_left
 from collections import OrderedDict
+from collections.abc import Iterator
 from functools import partial
 from typing import BinaryIO
 
@@ -235,18 +237,19 @@ class Responses:
         """
         head = self._head(record, request)
         if record.running:
-            return json_response(msgspec.json.encode(head), 200 if record.feed is not None else 202)
-        body = await self._result(head, record, partition, timezone, request)
-        if isinstance(body, Content):
-            response: Response = ContentResponse(body, before=_opened(head), behind=CLOSED)
+            return json_response(_encoded(head), 200 if record.feed is not None else 202)
+        rows = await self._rows(head, record, partition, timezone, request)
+        if isinstance(rows, Content):
+            before = _encoded(head, b"").removesuffix(CLOSED)
+            response: Response = ContentResponse(rows, before=before, behind=CLOSED)
         else:
-            response = json_response(body or _encoded(head))
+            response = json_response(_encoded(head, rows))
         if record.began:
             queued = max(0.0, record.finished - record.created - record.seconds)
             response.headers["Server-Timing"] = f"queue;dur={queued * 1e3:.3f}, run;dur={record.seconds * 1e3:.3f}"
         if _minimal(record, request) and head.metadata is not None and head.metadata.partition_info:
             response.headers["Preference-Applied"] = MINIMAL
-        if body is not None:
+        if rows is not None:
             # Lets a client check that it got the partition that it requested.
             path = request.url.path.rstrip("/") if request.method == "GET" else f"/v2/statements/{record.statement_id}"
             response.headers["Content-Location"] = f"{path}?partitionID={partition}"
@@ -262,17 +265,11 @@ class Responses:
         outcome = record.outcome
         if record.running or outcome is None or not outcome.columns or sqlstate.failed(record.sql_state):
             return None
-        if not is_by_plane(request) and self._plane.sends_rows_of(record):
+        accepts_json = accepts(request, JSON)
+        if self._left_to_plane(record, request) or (accepts_json and not record.spool.layout.typed):
             return None
-        if not record.spool.layout.typed and accepts(request, JSON):
-            return None
-        try:
-            typed = not accepts(request, JSON)
-            content = await self._partitions.whole(record, typed=typed)
-        except OSError as error:
-            raise _unreadable(error) from error
-        except Failure as error:
-            raise _unreadable_rows(error, record) from error
+        with _reading(record):
+            content = await self._partitions.whole(record, typed=not accepts_json)
         part = conditional_response(request, f'"{record.statement_id}"', content.size)
         if part.span is None:
             await content.aclose()
@@ -291,13 +288,13 @@ class Responses:
             if (record.running and record.feed is None and not record.started) or size > BATCH_BYTES:
                 break
             head = self._head(record, request)
-            body: bytes | Content | None = None
+            rows: bytes | Content | None = None
             if not record.running:
                 head.elapsed = round(record.seconds, 6)
                 failed = failed or (record.sql_state if sqlstate.failed(record.sql_state) else "")
                 small = record.spool.layout.form == "record"
-                body = await self._result(head, record, 0, timezone, request, rows=small, context=context)
-            parts.append(body if isinstance(body, bytes) else _encoded(head))
+                rows = await self._rows(head, record, 0, timezone, request, wanted=small, context=context)
+            parts.append(_encoded(head, rows if isinstance(rows, bytes) else None))
             size += len(parts[-1])
             context = record.context
             if record.running and record.feed is None:
@@ -312,7 +309,7 @@ class Responses:
             metadata=_without_rows(context or first.context) if whole else None,
         )
         listed = b',"statements":[' + b",".join(parts) + b"]}"
-        return json_response(msgspec.json.encode(head)[:-1] + listed, 200 if whole else 202)
+        return json_response(_encoded(head)[:-1] + listed, 200 if whole else 202)
 
     def _head(self, record: Statement, request: Request) -> StatementResponse:
         """The response for a record without its result.
@@ -337,7 +334,7 @@ class Responses:
             head.progress = connection.progress() if connection is not None else None
         return head
 
-    async def _result(
+    async def _rows(
         self,
         head: StatementResponse,
         record: Statement,
@@ -345,13 +342,13 @@ class Responses:
         timezone: str,
         request: Request,
         *,
-        rows: bool = True,
+        wanted: bool = True,
         context: ContextEcho | None = None,
     ) -> bytes | Content | None:
-        """The response for a finished record with rows, or None if `head` is the whole response.
+        """Complete the response for a finished record; returns its rows as JSON separated by commas, those of a large
+        result to be sent in pieces, or None if the response has none.
 
-        Rows of a large result are returned alone, to be sent in pieces. `rows` says whether rows are wanted. A context
-        equal to `context` is left out. Raises BadRequest.
+        `wanted` says whether rows are wanted. A context equal to `context` is left out. Raises BadRequest.
         """
         echo = None if record.context == context else record.context
         outcome = record.outcome
@@ -369,23 +366,20 @@ class Responses:
             context=echo,
         )
         if secret is not None:
-            return (
-                msgspec.json.encode(head)[:-1] + b',"data":' + msgspec.json.encode([[secret.name, secret.value]]) + b"}"
-            )
-        if outcome.columns and not is_by_plane(request) and self._plane.sends_rows_of(record):
+            return msgspec.json.encode([secret.name, secret.value])
+        if outcome.columns and self._left_to_plane(record, request):
             metadata.dataplane_request = self._plane.result_set(record, request, caller_of(request))
             return None
-        if not rows or _minimal(record, request):
+        if not wanted or _minimal(record, request):
             return None
-        try:
+        with _reading(record):
             if record.spool.layout.form != "record":
                 return await self._partitions.rows(record, partition, record.zone(timezone))
-            text = await self._partitions.partition(record, partition, record.zone(timezone))
-        except OSError as error:
-            raise _unreadable(error) from error
-        except Failure as error:
-            raise _unreadable_rows(error, record) from error
-        return _opened(head) + text + CLOSED
+            return await self._partitions.partition(record, partition, record.zone(timezone))
+
+    def _left_to_plane(self, record: Statement, request: Request) -> bool:
+        """Whether only the data plane sends the rows of a result, and the request did not come to it."""
+        return not is_by_plane(request) and self._plane.sends_rows_of(record)
 
     def _secret(self, record: Statement, request: Request) -> Secret | None:
         """The secret of a statement, once, for the token that sent it; not for HEAD, which would discard it."""
@@ -408,19 +402,21 @@ def columns_for(request: Request, columns: list[ColumnInfo]) -> list[ColumnInfo]
     return [replace(column, engine_type=None) for column in columns]
 
 
-def _unreadable_rows(error: Failure, record: Statement) -> BadRequest:
-    # An engine names the file, whose path is the service's own.
-    return BadRequest(f"cannot read the result: {error}".replace(str(record.spool.path), "its file"), 500)
-
-
-def _unreadable(error: OSError) -> BadRequest:
-    if isinstance(error, FileNotFoundError):
+@contextlib.contextmanager
+def _reading(record: Statement) -> Iterator[None]:
+    """Raises BadRequest if the result of a record cannot be read."""
+    try:
+        yield
+    except FileNotFoundError as error:
         text = "the result's file was removed from the storage of results; run the statement again"
-        return BadRequest(text, 404)
-    if isinstance(error, TimeoutError):
-        return BadRequest(f"cannot read the result: {error.strerror}", 503)
-    # The message of the error would reveal where the service stores results.
-    return BadRequest(f"cannot read the result: {error.strerror or 'error'}", 500)
+        raise BadRequest(text, 404) from error
+    except OSError as error:
+        # The message of the error would reveal where the service stores results.
+        status = 503 if isinstance(error, TimeoutError) else 500
+        raise BadRequest(f"cannot read the result: {error.strerror or 'error'}", status) from error
+    except Failure as error:
+        # An engine names the file, whose path is the service's own.
+        raise BadRequest(f"cannot read the result: {error}".replace(str(record.spool.path), "its file"), 500) from error
 
 
 def _without_rows(context: ContextEcho | None) -> Metadata:
@@ -428,12 +424,9 @@ def _without_rows(context: ContextEcho | None) -> Metadata:
     return Metadata(encoding="json", partition_info=[], columns=[], context=context)
 
 
-def _encoded(head: StatementResponse) -> bytes:
-    return msgspec.json.encode(head)
-
-
-def _opened(head: StatementResponse) -> bytes:
-    return _encoded(head)[:-1] + b',"data":['
+def _encoded(head: StatementResponse, rows: bytes | None = None) -> bytes:
+    body = msgspec.json.encode(head)
+    return body if rows is None else body[:-1] + b',"data":[' + rows + CLOSED
 
 
 def combined_response(records: list[Statement]) -> Response:
@@ -453,4 +446,4 @@ def combined_response(records: list[Statement]) -> Response:
         created_on=int(reported.created),
         metadata=None if running else _without_rows(records[-1].context),
     )
-    return json_response(msgspec.json.encode(head), 202 if running else 200)
+    return json_response(_encoded(head), 202 if running else 200)
