@@ -14,7 +14,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
@@ -49,6 +49,7 @@ def spooled(rows: Sequence[str], partition_rows: int, at_once: int, file: Path) 
 
 @settings(max_examples=150, deadline=None)
 @given(lengths, st.integers(1, 12), st.integers(1, 25), st.sampled_from([50, 1 << 20]))
+@example([0] * 9 + [14, 17, 0, 0, 12], 4, 1, 50)
 def test_a_text_is_cut_by_rows_and_bytes(
     tmp_path_factory: pytest.TempPathFactory, lengths: list[int], partition_rows: int, at_once: int, memory: int
 ) -> None:

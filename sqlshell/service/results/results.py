@@ -118,7 +118,7 @@ class Spool:
             room = self.layout.partition_rows - self._rows
             some, rows = rows[:room], rows[room:]
             body = ",".join(some).encode("utf-8", "surrogatepass")
-            if self._bytes + len(body) <= PARTITION_BYTES:
+            if self._bytes + len(body) < PARTITION_BYTES:
                 self._add(body, len(some))
                 continue
             del body
@@ -271,7 +271,7 @@ class Spool:
 
     def _add(self, body: bytes, rows: int) -> None:
         """Add rows to the current partition, or to a new one if it would become too large."""
-        if self._rows and self._bytes + len(body) > PARTITION_BYTES:
+        if self._rows and self._bytes + len(body) >= PARTITION_BYTES:  # A comma is added.
             self._cut()
         if self._rows:
             self._put(b",")
