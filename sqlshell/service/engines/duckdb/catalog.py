@@ -115,7 +115,7 @@ def columns_of(relation: Relation) -> str:
     named = zip(("table_catalog", "table_schema", "table_name"), relation, strict=True)
     return (
         "SELECT column_name AS name, data_type AS type, is_nullable = 'YES' AS nullable "
-        f"FROM information_schema.columns WHERE {' AND '.join(same(column, name) for column, name in named)} "
+        f"FROM system.information_schema.columns WHERE {' AND '.join(same(column, name) for column, name in named)} "
         "ORDER BY ordinal_position"
     )
 

@@ -36,7 +36,7 @@ from sqlshell.service.engines.duckdb.streams import StreamUse, make_stream_query
 from sqlshell.service.engines.duckdb.translation.statement import Translation, has_function, mismatch, translated
 from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rights, Rows, RunOptions, Sink, StreamQuery
 from sqlshell.service.failure import Failure, check_unicode
-from sqlshell.sql.identifiers import always_quoted, literal, qualified
+from sqlshell.sql.identifiers import always_quoted, literal
 from sqlshell.sql.keywords import CREATE_FILLERS
 from sqlshell.sql.script.blanks import first_word
 
@@ -180,23 +180,18 @@ class DuckdbConnection:
             return plan
 
     def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
-        with self._cancellation.statement():
-            return bounded(self._columns(relation), options)
-
-    def _columns(self, relation: Relation) -> list[ColumnInfo]:
-        name = qualified(*relation)
-        try:
-            described = self._connection.execute(f"DESCRIBE {name}").fetchall()
-            kinds = self._connection.query(f"FROM {name}").types
-        except duckdb.Error as error:
-            self._after_failure(error)
-            if self.transaction == "failed" or isinstance(error, duckdb.InterruptException):
-                raise failure(error) from error
+        with self._statement():
             # A view of something that cannot be read now still has columns.
-            listed = self._connection.execute(columns_of(relation)).fetchall()
-            return [ColumnInfo(str(item[0]), str(item[1]), bool(item[2])) for item in listed]
-        named = zip(described, kinds, strict=True)
-        return [ColumnInfo(str(item[0]), type_name(kind), item[2] != "NO") for item, kind in named]
+            found = self._connection.execute(columns_of(relation)).fetchall()
+            return bounded((ColumnInfo(name, self._type(kind), nullable) for name, kind, nullable in found), options)
+
+    def _type(self, name: str) -> str:
+        """The interface's name of a type of DuckDB."""
+        try:
+            return type_name(self._connection.type(name))
+        except duckdb.Error:
+            # Some types exist only as those of a value, such as the state of an aggregate: no text is their name.
+            return name
 
     def listed(self, sql: str) -> Rows:
         """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
