@@ -38,7 +38,7 @@ from sqlshell.service.http.protocol import LimitedProtocol
 from sqlshell.service.settings import Settings
 from sqlshell.service.setup import STORAGE, Peers, locked, make_statements, open_storage
 from sqlshell.service.statements.service import StatementService
-from sqlshell.service.storage.storage import Storage, StorageError
+from sqlshell.service.storage.storage import StorageError
 
 SWITCH_SECONDS = 0.001
 """Approximate time in seconds that a thread that parses a text blocks the event loop."""
@@ -137,18 +137,12 @@ def new_token(data: Path | None, organization: str, roles: Sequence[str], state_
     processes share. The service may be running. Raises UsageError, and ServiceError if the database does not respond.
     """
     os.umask(0o077)
-    if state_url:
-        return _add_token(open_storage(None, Peers(state_url)), organization, roles, "the database of --state-url")
-    assert data is not None
-    if not data.exists() or (data.is_dir() and not (data / STORAGE).exists()):
+    peers, name = (Peers(state_url), "the database of --state-url") if state_url else (None, f"{data}/{STORAGE}")
+    if data is not None and not state_url and (not data.exists() or (data.is_dir() and not (data / STORAGE).exists())):
         raise UsageError(
             f"{data} is not a data directory of sqlshell serve", "start the service once: sqlshell serve --data DIR"
         )
-    return _add_token(open_storage(data), organization, roles, str(data / STORAGE))
-
-
-def _add_token(opened: Storage, organization: str, roles: Sequence[str], name: str) -> str:
-    with contextlib.closing(opened) as storage:
+    with contextlib.closing(open_storage(data, peers)) as storage:
         try:
             catalog = Catalog(storage)
             wanted = catalog.organization(organization) if organization else catalog.organizations()[0][0]

@@ -167,9 +167,11 @@ class Partitions:
         return partitions[number - first]
 
     def _rendered(self, key: tuple[str, int], rendering: asyncio.Future[list[bytes]]) -> None:
-        """After a failure, the next reader tries again."""
+        """Keep neither a failure, after which the next reader tries again, nor rows that take much memory."""
         self._idle.restart()
-        if (rendering.cancelled() or rendering.exception() is not None) and self._stretches.get(key) is rendering:
+        failed = rendering.cancelled() or rendering.exception() is not None
+        unwanted = failed or sum(map(len, rendering.result())) > 2 * STRETCH_BYTES
+        if unwanted and self._stretches.get(key) is rendering:
             del self._stretches[key]
 
     async def _read(self, record: Statement, first: int, last: int) -> list[bytes]:
