@@ -34,37 +34,26 @@ OPERATOR, ANONYMOUS = "operator", "anonymous"
 TIDIED = 1000
 """Old timestamps of an organization are removed at the first note and after each further TIDIED notes."""
 
-DUPLICATES = {
-    "database": sqlstate.DUPLICATE_DATABASE,
-    "store": sqlstate.DUPLICATE_STORE,
-    "compute_pool": sqlstate.DUPLICATE_COMPUTE_POOL,
-    "function_source": sqlstate.DUPLICATE_FUNCTION_SOURCE,
-    "stream": sqlstate.DUPLICATE_RELATION,
-    "secret": sqlstate.DUPLICATE_SECRET,
-    "schema_registry": sqlstate.DUPLICATE_SCHEMA_REGISTRY,
-    "function": sqlstate.DUPLICATE_FUNCTION,
-    "changelog": sqlstate.DUPLICATE_RELATION,
-    "table": sqlstate.DUPLICATE_RELATION,
-    "materialized_view": sqlstate.DUPLICATE_RELATION,
+CODES: Mapping[str, tuple[str, str]] = {
+    "organization": (sqlstate.NO_ORGANIZATION, sqlstate.DUPLICATE),
+    "role": (sqlstate.NO_ROLE, sqlstate.DUPLICATE),
+    "database": (sqlstate.NO_DATABASE, sqlstate.DUPLICATE_DATABASE),
+    "schema": (sqlstate.NO_SCHEMA, sqlstate.DUPLICATE),
+    "store": (sqlstate.NO_STORE, sqlstate.DUPLICATE_STORE),
+    "compute_pool": (sqlstate.NO_COMPUTE_POOL, sqlstate.DUPLICATE_COMPUTE_POOL),
+    "function_source": (sqlstate.NO_FUNCTION_SOURCE, sqlstate.DUPLICATE_FUNCTION_SOURCE),
+    "descriptor_source": (sqlstate.NO_DESCRIPTOR_SOURCE, sqlstate.DUPLICATE),
+    "stream": (sqlstate.NO_RELATION, sqlstate.DUPLICATE_RELATION),
+    "changelog": (sqlstate.NO_RELATION, sqlstate.DUPLICATE_RELATION),
+    "materialized_view": (sqlstate.NO_RELATION, sqlstate.DUPLICATE_RELATION),
+    "relation": (sqlstate.NO_RELATION, sqlstate.DUPLICATE),
+    "entity": (sqlstate.INVALID_PARAMETER, sqlstate.DUPLICATE),
+    "secret": (sqlstate.NO_SECRET, sqlstate.DUPLICATE_SECRET),
+    "schema_registry": (sqlstate.NO_SCHEMA_REGISTRY, sqlstate.DUPLICATE_SCHEMA_REGISTRY),
+    "function": (sqlstate.NO_FUNCTION, sqlstate.DUPLICATE_FUNCTION),
+    "table": (sqlstate.NO_RELATION, sqlstate.DUPLICATE_RELATION),
 }
-MISSING = {
-    "organization": sqlstate.NO_ORGANIZATION,
-    "role": sqlstate.NO_ROLE,
-    "database": sqlstate.NO_DATABASE,
-    "schema": sqlstate.NO_SCHEMA,
-    "store": sqlstate.NO_STORE,
-    "compute_pool": sqlstate.NO_COMPUTE_POOL,
-    "function_source": sqlstate.NO_FUNCTION_SOURCE,
-    "descriptor_source": sqlstate.NO_DESCRIPTOR_SOURCE,
-    "stream": sqlstate.NO_RELATION,
-    "changelog": sqlstate.NO_RELATION,
-    "materialized_view": sqlstate.NO_RELATION,
-    "relation": sqlstate.NO_RELATION,
-    "entity": sqlstate.INVALID_PARAMETER,
-    "secret": sqlstate.NO_SECRET,
-    "schema_registry": sqlstate.NO_SCHEMA_REGISTRY,
-    "function": sqlstate.NO_FUNCTION,
-}
+"""The sqlStates for a missing and for a duplicate object of each kind; others have the default."""
 
 
 def owning_role(role: str = "") -> str:
@@ -177,17 +166,15 @@ class Catalog:
         self._storage.write("DELETE FROM organizations WHERE id = ?", (organization,))
 
     def objects(self, organization: str, kind: str) -> list[Object]:
-        rows = self._storage.read(
-            f"SELECT {_OBJECT} FROM objects WHERE organization = ? AND kind = ? ORDER BY name", (organization, kind)
-        )
-        return [_object(row) for row in rows]
+        return self._objects("organization = ? AND kind = ? ORDER BY name", organization, kind)
 
     def find(self, organization: str, kind: str, name: str) -> Object | None:
-        rows = self._storage.read(
-            f"SELECT {_OBJECT} FROM objects WHERE organization = ? AND kind = ? AND name = ?",
-            (organization, kind, name),
-        )
-        return _object(rows[0]) if rows else None
+        found = self._objects("organization = ? AND kind = ? AND name = ?", organization, kind, name)
+        return found[0] if found else None
+
+    def _objects(self, condition: str, *values: str) -> list[Object]:
+        rows = self._storage.read(f"SELECT kind, name, detail, created, updated FROM objects WHERE {condition}", values)
+        return [Object(kind, name, json.loads(text), made, changed or made) for kind, name, text, made, changed in rows]
 
     def get(self, organization: str, kind: str, name: str) -> Object:
         found = self.find(organization, kind, name)
@@ -218,10 +205,7 @@ class Catalog:
         )
 
     def drop(self, organization: str, kind: str, name: str) -> None:
-        done = self._storage.write(
-            "DELETE FROM objects WHERE organization = ? AND kind = ? AND name = ?", (organization, kind, name)
-        )
-        if not done:
+        if not self.forget(organization, kind, name):
             raise missing(kind, name)
 
     def note(self, organization: str, kind: str, name: str, most: int, *, again: bool = True) -> None:
@@ -250,11 +234,10 @@ class Catalog:
             (time.time(), organization, kind, name),
         )
 
-    def forget(self, organization: str, kind: str, name: str) -> None:
-        """Remove an object if it exists."""
-        self._storage.write(
-            "DELETE FROM objects WHERE organization = ? AND kind = ? AND name = ?", (organization, kind, name)
-        )
+    def forget(self, organization: str, kind: str, name: str) -> bool:
+        """Remove an object; returns whether it existed."""
+        where = "organization = ? AND kind = ? AND name = ?"
+        return bool(self._storage.write(f"DELETE FROM objects WHERE {where}", (organization, kind, name)))
 
     def new_token(self, organization: str, roles: Sequence[str], name: str = "") -> str:
         """Create a token and return its text; only a hash is stored. Raises Failure."""
@@ -310,21 +293,19 @@ class Catalog:
         return Caller(rows[0][1], rows[0][2], tuple(rows[0][3].split(",")))
 
 
-_OBJECT = "kind, name, detail, created, updated"
-
-
-def _object(row: Sequence[Any]) -> Object:
-    kind, name, detail, created, updated = row
-    return Object(kind, name, json.loads(detail), created, updated or created)
-
-
 def digest(token: str) -> str:
     return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def missing(kind: str, name: str) -> Failure:
-    return Failure(MISSING.get(kind, sqlstate.NO_RELATION), f"{kind.replace('_', ' ')} {name!r} does not exist")
+    state, _ = CODES.get(kind, (sqlstate.NO_RELATION, ""))
+    return Failure(state, f"{kind.replace('_', ' ')} {name!r} does not exist")
 
 
 def duplicate(kind: str, name: str) -> Failure:
-    return Failure(DUPLICATES.get(kind, sqlstate.DUPLICATE), f"{kind.replace('_', ' ')} {name!r} already exists")
+    return Failure(duplicate_code(kind), f"{kind.replace('_', ' ')} {name!r} already exists")
+
+
+def duplicate_code(kind: str) -> str:
+    """The sqlState for an object of a kind that exists already."""
+    return CODES[kind][1] if kind in CODES else sqlstate.DUPLICATE

@@ -19,6 +19,8 @@ class Load:
 
     def __init__(self) -> None:
         self.inserted: set[int] = set()
+        self.submitted: dict[str, int] = {}
+        """The inserts of a round by their IDs."""
         self.results: dict[str, int] = {}
         self.number = 0
         self._lock = threading.Lock()
@@ -37,7 +39,9 @@ class Load:
     def _one(self, client: Client, number: int) -> None:
         match number % 5:
             case 0 | 1:
-                if client.run(f"insert into t values ({number})")["sqlState"] == "00000":
+                answer = client.submit(f"insert into t values ({number})")
+                self.submitted[answer["statementID"]] = number
+                if client.wait(answer)["sqlState"] == "00000":
                     self.inserted.add(number)
             case 2:
                 answer = client.run(f"select range, repeat('x', 50) from range({number * 7 % 3000})")
@@ -52,7 +56,8 @@ class Load:
 
 
 def rounds(folder: Path, count: int, chance: random.Random) -> tuple[int, int]:
-    """How many finished statements were lost and how many databases damaged in `count` kills."""
+    """How many finished statements were lost, or had taken effect although they are said not to have run, and how many
+    databases were damaged in `count` kills."""
     load = Load()
     lost = damaged = 0
     served = serve(folder, "--data", "data", "--partition-rows", "1000")
@@ -79,6 +84,9 @@ def rounds(folder: Path, count: int, chance: random.Random) -> tuple[int, int]:
             try:
                 there = {int(str(row[0])) for row in _all(client, "select i from t")}
                 lost += len(load.inserted - there)
+                for statement, number in load.submitted.items():
+                    found = client.http.get(f"/v2/statements/{statement}")
+                    lost += number in there and found.status_code == 200 and found.json()["sqlState"] == "57000"
             except AssertionError:
                 damaged += 1
             for statement, expected in load.results.items():
@@ -89,6 +97,7 @@ def rounds(folder: Path, count: int, chance: random.Random) -> tuple[int, int]:
                 whole = sum(part["rowCount"] for part in counts) == expected
                 lost += not (whole and len(page.json().get("data", ())) == (counts[last]["rowCount"] if counts else -1))
         load.results.clear()
+        load.submitted.clear()
     stop(served)
     return lost, damaged
 

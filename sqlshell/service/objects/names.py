@@ -14,7 +14,7 @@ from functools import cache
 from typing import Final
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.catalog import DUPLICATES, duplicate
+from sqlshell.service.catalog import duplicate, duplicate_code
 from sqlshell.service.dialect.lexer import WRITES, targets
 from sqlshell.service.engines.engine import CatalogQuery
 from sqlshell.service.failure import Failure
@@ -44,7 +44,7 @@ def reserved_name(organization: Organization, kind: str, name: str) -> Iterator[
     with organization.changing:
         low = name.lower()
         if low in organization.engine.traits.reserved_names:
-            raise NameTaken(DUPLICATES[kind], f"the name {name!r} is reserved; choose another name for the {kind}")
+            raise NameTaken(duplicate_code(kind), f"the name {name!r} is reserved; choose another name for the {kind}")
         catalog, engine = organization.catalog, organization.engine
         known = [
             (item, existing.name)
@@ -57,7 +57,7 @@ def reserved_name(organization: Organization, kind: str, name: str) -> Iterator[
                 if item == kind:
                     raise duplicate(kind, taken)
                 raise NameTaken(
-                    DUPLICATES[kind], f"{item} {taken!r} already exists; databases and stores share one namespace"
+                    duplicate_code(kind), f"{item} {taken!r} already exists; databases and stores share one namespace"
                 )
         yield
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import cast
 
@@ -26,7 +26,6 @@ from sqlshell.service.engines.engine import (
     Outcome,
     Relation,
     RunOptions,
-    Sink,
     StreamQuery,
 )
 from sqlshell.service.error_places import placed
@@ -99,6 +98,12 @@ class Executor:
         self._sessions = sessions
         self._organizations = organizations
         self._settings = settings
+        self._options = RunOptions(
+            partition_rows=settings.partition_rows,
+            partition_bytes=PARTITION_BYTES,
+            columns=settings.columns,
+            columns_size=settings.columns_size,
+        )
         self._services = Services(organizations, sessions, settings)
         self._room = DiskSpace(UNLIMITED if organizations.is_embedded else settings.quota)
         """The room for results of an engine that is an external server; others count themselves."""
@@ -157,14 +162,9 @@ class Executor:
             await session.organization.run(self._after_change, session, statement, before)
         return _with_created_row(session, statement, outcome, statement.sql)
 
-    @contextlib.contextmanager
-    def counted(self, statement: Statement) -> Iterator[Sink]:
+    def counted(self, statement: Statement) -> contextlib.closing[CountingSink]:
         """A sink that stores the rows of a server's statement, and counts their bytes until they are stored."""
-        counting = CountingSink(statement.spool, self._room)
-        try:
-            yield counting
-        finally:
-            counting.close()
+        return contextlib.closing(CountingSink(statement.spool, self._room))
 
     def _after_change(self, session: Session, statement: Statement, before: Mapping[str, str]) -> None:
         """The bookkeeping after a statement that may have created or dropped something; runs in a thread. `before` are
@@ -183,27 +183,20 @@ class Executor:
             self._sessions.mark_dropped_schemas(session)
 
     def options(self, session: Session, parameters: Parameters | None) -> RunOptions:
-        limit = parameters.row_limit if parameters else None
-        if limit and not self._settings.row_limits:
-            limit = None
+        """The options for a statement of a session."""
+        limit = parameters.row_limit if parameters and self._settings.row_limits else None
         organization = session.organization
-        zone = session.timezone or organization.engine.traits.default_timezone
-        return RunOptions(
-            zone,
-            self._settings.partition_rows,
-            PARTITION_BYTES,
-            limit,
-            self._settings.columns,
-            self._settings.columns_size,
-            session.rights,
-            tuple(organization.streams.known),
+        return replace(
+            self._options,
+            timezone=session.timezone or organization.engine.traits.default_timezone,
+            row_limit=limit or None,
+            rights=session.rights,
+            streams=tuple(organization.streams.known),
         )
 
     def options_of(self, statement: Statement) -> RunOptions:
         """The options for the result of a statement that the engine runs already."""
-        settings = self._settings
-        sizes = settings.partition_rows, PARTITION_BYTES, None, settings.columns, settings.columns_size
-        return RunOptions(statement.context.timezone or "UTC", *sizes)
+        return replace(self._options, timezone=statement.context.timezone or "UTC")
 
     def _run_own(
         self,
@@ -267,37 +260,30 @@ class Executor:
             broken = stores.mount_named(organization, sql, statement.is_canceled, session.connection.database)
         named = [item for item in organization.streams.known if item[2].lower() in low]
 
-        def run() -> Outcome | StreamQuery:
-            feed = _stream_query(session, sql, named, options) if named else None
-            if feed is not None:
-                return feed
-            writable = reads_store and not organization.is_confined and session.connection.transaction != "failed"
-            if writable and _changes_objects(sql):
-                # The embedded service's database of a store could be changed, unlike the copy under `serve`.
-                stores.check_read_only(organization, session.connection, sql)
-            return session.connection.run(sql, options, statement.spool)
-
-        try:
-            seen: set[str] = set()
-            while True:
-                try:
-                    outcome = run()
-                    break
-                except Failure as failure:
-                    # A view may read several entities, which the engine misses one after another.
-                    again = failure.sql_state in UNBOUND and failure.message not in seen
-                    if not (again and self._mounted_behind(session, statement, sql, failure.message)):
-                        raise
+        seen: set[str] = set()
+        while True:
+            try:
+                feed = _stream_query(session, sql, named, options) if named else None
+                changes = reads_store and not organization.is_confined and _changes_objects(sql)
+                if changes and feed is None and session.connection.transaction != "failed":
+                    # The embedded service's database of a store could be changed, unlike the copy under `serve`.
+                    stores.check_read_only(organization, session.connection, sql)
+                outcome = feed if feed is not None else session.connection.run(sql, options, statement.spool)
+                break
+            except Failure as failure:
+                # A view may read several entities, which the engine misses one after another.
+                again = failure.sql_state in UNBOUND and failure.message not in seen
+                if again and self._mounted_behind(session, statement, sql, failure.message):
                     seen.add(failure.message)
-        except Failure as failure:
-            if reads_store and failure.sql_state in UNCHANGED:
-                stores.check_read_only(organization, session.connection, sql)
-            if reads_store and failure.sql_state in NOT_FOUND:
-                stores.check_entities(organization, session.connection, sql, broken)
-            if failure.sql_state in NOT_FOUND:
-                check_named(organization, sql)
-            check_called(organization, sql, failure)
-            raise
+                    continue
+                if reads_store and failure.sql_state in UNCHANGED:
+                    stores.check_read_only(organization, session.connection, sql)
+                if reads_store and failure.sql_state in NOT_FOUND:
+                    stores.check_entities(organization, session.connection, sql, broken)
+                if failure.sql_state in NOT_FOUND:
+                    check_named(organization, sql)
+                check_called(organization, sql, failure)
+                raise
         if isinstance(outcome, StreamQuery):
             return outcome, 0 if outcome.from_earliest else cast(LocalEngine, organization.engine).head(outcome.stream)
         scope.note(session, sql)

@@ -24,10 +24,9 @@ from sqlshell.service.objects.kind import DialectStatement, StartedFeed, Work
 from sqlshell.service.objects.listing import List
 from sqlshell.service.objects.query import Restart
 from sqlshell.service.objects.result_rows import table
-from sqlshell.service.organizations.organizations import Organization, Organizations
+from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.results.results import IN_RECORD
 from sqlshell.service.settings import Settings, limit_note
 from sqlshell.service.statements.admission import ReadingThread
 from sqlshell.service.statements.canceller import SESSION_ENDED, Canceller, end_of, when_stopped
@@ -263,19 +262,18 @@ class Runner:
         self, session: Session, request: StatementRequest, statement: Statement, asked: ControlStatement
     ) -> None:
         try:
-            if session.name:
-                # The statement that is running in the session keeps its role.
-                await self._guarded(statement, None, self._run_beside(session, request, statement, asked))
-            elif await self._adopted(session, request, statement):
-                statement.context = session.echo()
-                await self._guarded(statement, session, self._control.run(session, statement, asked))
+            await self._guarded(statement, None, self._run_alone(session, request, statement, asked))
         finally:
             self._sessions.release(session)
 
-    async def _run_beside(
+    async def _run_alone(
         self, session: Session, request: StatementRequest, statement: Statement, asked: ControlStatement
     ) -> None:
-        if request.role and request.role != session.role:
+        if not session.name:
+            await self._adopt(session, request)
+            statement.context = session.echo()
+        elif request.role and request.role != session.role:
+            # The statement that is running in the session keeps its role.
             session = replace(session)
             session.use("role", request.role)
         await self._control.run(session, statement, asked)
@@ -295,16 +293,14 @@ class Runner:
 
     async def _begin(self, submission: Submission, statement: Statement) -> None:
         """Run the next statement of a submission in the context of its request."""
-        if not submission.adopted and not await self._adopted(submission.session, submission.request, statement):
+        session = submission.session
+        if not submission.adopted:
+            await self._guarded(statement, None, self._adopt(session, submission.request))
+            submission.adopted = statement.unfinished
+        if submission.adopted:
+            await self._guarded(statement, session, self._next(submission, statement))
+        else:
             submission.batch.stops = True
-            return
-        submission.adopted = True
-        await self._guarded(statement, submission.session, self._next(submission, statement))
-
-    async def _adopted(self, session: Session, request: StatementRequest, statement: Statement) -> bool:
-        """Apply a request's context to the session; if that fails, finish the statement and return False."""
-        await self._guarded(statement, None, self._adopt(session, request))
-        return statement.unfinished
 
     async def _adopt(self, session: Session, request: StatementRequest) -> None:
         session.context_failures = {}
@@ -501,7 +497,7 @@ class Runner:
             outcome = await self._executor.run_on_server(session, statement, files, parameters, begun)
         finally:
             statement.runs_on(None)
-        await _finish_result(session.organization, statement, outcome.filed)
+        await session.organization.run(statement.spool.finish, outcome.filed)
         return outcome
 
     def resume(self, statements: Sequence[Statement], *, in_cluster: bool) -> None:
@@ -529,19 +525,9 @@ class Runner:
                 outcome = await engine.reattach(statement.operation, options, sink, statement.runs_on)
         finally:
             statement.runs_on(None)
-        await _finish_result(organization, statement, outcome.filed)
+        await organization.run(statement.spool.finish, outcome.filed)
         statement.outcome = outcome
         self._canceller.finish(statement, outcome.sql_state, outcome.message)
-
-
-async def _finish_result(
-    organization: Organization, statement: Statement, filed: Sequence[tuple[int, int]] | None
-) -> None:
-    """Finish a result; a large one in a thread. Raises OSError."""
-    if statement.spool.small and statement.spool.size <= IN_RECORD:
-        statement.spool.finish(filed)
-    else:
-        await organization.run(statement.spool.finish, filed)
 
 
 def _ended(session: Session, statement: Statement, result: Outcome | StartedFeed | Exception) -> EndedStatement:

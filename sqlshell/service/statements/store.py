@@ -282,13 +282,10 @@ class StatementStore:
             self._storage.write_all(PUT, self._late)
             self._late.clear()
         except Unavailable:
-            sizes = [sum(len(value) for value in row if isinstance(value, str | bytes)) for row in self._late]
-            size = sum(sizes)
-            for one in sizes:
-                if len(self._late) <= LATE and size <= LATE_SIZE:
-                    return
+            sizes = deque(sum(len(value) for value in row if isinstance(value, str | bytes)) for row in self._late)
+            while len(sizes) > LATE or sum(sizes) > LATE_SIZE:
+                sizes.popleft()
                 self._late.popleft()
-                size -= one
 
     def find(self, statement_id: str) -> Statement | None:
         return self._at_hand(statement_id) or self._stored(statement_id)
