@@ -41,18 +41,19 @@ class Growth:
     """Tells whether this process holds much more memory than at its start."""
 
     def __init__(self) -> None:
-        self._start = _anonymous()
+        self._start = memory_of_process("RssAnon")
 
     @property
     def large(self) -> bool:
-        return _anonymous() > self._start + MORE
+        return memory_of_process("RssAnon") > self._start + MORE
 
 
-def _anonymous() -> int:
-    """The bytes of this process that no file contains; 0 if unknown."""
+def memory_of_process(kind: str) -> int:
+    """The bytes of this process of a kind: RssAnon, which no file contains, or VmData, which count against its limit; 0
+    if unknown."""
     try:
         # An engine's process may open no other file that says this.
         status = Path("/proc/self/status").read_text()
     except OSError:
         return 0
-    return next((int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("RssAnon:")), 0)
+    return next((int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith(f"{kind}:")), 0)

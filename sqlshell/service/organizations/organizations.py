@@ -399,7 +399,7 @@ class Organizations:
 
         def broken_now() -> dict[tuple[str, str], str]:
             _, broken = self._databases(organization_id, databases)
-            return broken | {("database", name): reason for name, reason in engine.broken.items()}
+            return broken | {("database", name): reason for name, reason in engine.opened.broken.items()}
 
         def renewed() -> None:
             if organization is not None:
@@ -413,7 +413,7 @@ class Organizations:
         if made_first and not broken:
             # Recorded only once it exists, because a recorded database without a file counts as broken.
             self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})
-        organization = Organization(organization_id, engine, self, settings.running, copies, engine.protections)
+        organization = Organization(organization_id, engine, self, settings.running, copies, engine.opened.protections)
         organization.broken = broken
         # A killed service may not have recorded that a stream was dropped.
         organization.check_streams()

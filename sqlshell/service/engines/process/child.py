@@ -19,18 +19,17 @@ import sys
 import threading
 import time
 import typing
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.lean_duckdb import duckdb
-from sqlshell.runtime.unused_memory import Growth, limit_unused_memory, return_unused_memory
+from sqlshell.runtime.unused_memory import Growth, limit_unused_memory, memory_of_process, return_unused_memory
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import Cause, followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, RENDERING, RESULTS, SPOOL, SYSTEM_FOLDER, RunOptions
 from sqlshell.service.engines.process.frames import (
     MEMORY_NOTE,
@@ -77,25 +76,6 @@ CALLABLE: Final = frozenset(
 """The methods of a connection and of the engine that may be called."""
 
 
-class Renderer(ResultFiles):
-    """What a process has instead of an engine if it only renders results."""
-
-    first_database = "results"
-    broken: Mapping[str, str] = {}
-
-    def connect(self) -> NoReturn:
-        raise Failure(sqlstate.INTERNAL, "internal error: this process has no databases")
-
-    def cancel_rows(self, number: int) -> None:
-        """Do nothing: it reads no streams."""
-
-    def read_listing(self, sql: str) -> list[tuple[str, ...]]:
-        return []
-
-    def close(self) -> None:
-        self.release_memory()
-
-
 class Session:
     """A connection, which is opened by its first call, and its running call. Calls are numbered, so that a late
     interrupt does not stop the next one, and one that is early stops the call that it is for.
@@ -126,6 +106,21 @@ class Session:
                 self._running = 0
                 if self._closed:
                     connection.close()
+
+    def run(self, sql: str, options: RunOptions, file: Path | None) -> Ran:
+        """Run a statement. Its rows are stored in `file` unless they are few, or discarded if that is None."""
+        assert self._connection is not None
+        if file is None:
+            return Ran(self._connection.run(sql, options, Discard()))
+        spool = Spool(lambda: file, options.partition_rows)
+        try:
+            outcome = self._connection.run(sql, options, spool)
+            if outcome.written is None:
+                spool.finish(outcome.filed)
+        except BaseException:
+            spool.drop()
+            raise
+        return Ran(outcome, spool.layout, spool.body, spool.size)
 
     def interrupt(self, number: int) -> None:
         with self._lock:
@@ -158,7 +153,7 @@ class Session:
 class Host:
     """The engine with its sessions, and the threads that process calls."""
 
-    def __init__(self, orders: socket.socket, engine: DuckdbEngine | Renderer) -> None:
+    def __init__(self, orders: socket.socket, engine: DuckdbEngine) -> None:
         self.engine = engine
         self._orders = orders
         self._sessions: dict[int, Session] = {}
@@ -233,7 +228,7 @@ class Host:
                 result = called(self.engine, call)
             else:
                 with session.running(call.number) as connection:
-                    result = called(Statements(connection) if call.method == "run" else connection, call)
+                    result = called(session if call.method == "run" else connection, call)
         except Exception as failed:
             error = self._error(failed)
         return Answer(error, session.state() if session is not None else None, result)
@@ -262,27 +257,6 @@ class Host:
         except Failure as failure:
             return isinstance(failure.__cause__, duckdb.FatalException)
         return False
-
-
-class Statements:
-    """Runs the statements of a connection, whose rows it writes to files."""
-
-    def __init__(self, connection: DuckdbConnection) -> None:
-        self._connection = connection
-
-    def run(self, sql: str, options: RunOptions, file: Path | None) -> Ran:
-        """Run a statement. Its rows are stored in `file` unless they are few, or discarded if that is None."""
-        if file is None:
-            return Ran(self._connection.run(sql, options, Discard()))
-        spool = Spool(lambda: file, options.partition_rows)
-        try:
-            outcome = self._connection.run(sql, options, spool)
-            if outcome.written is None:
-                spool.finish(outcome.filed)
-        except BaseException:
-            spool.drop()
-            raise
-        return Ran(outcome, spool.layout, spool.body, spool.size)
 
 
 @functools.cache
@@ -337,17 +311,15 @@ def used_up() -> bool:
     if most == resource.RLIM_INFINITY:
         return False
     try:
-        status = Path("/proc/self/status").read_text()
-    except OSError:
-        return False
+        return memory_of_process("VmData") > most - LEAST_MEMORY
     except MemoryError:
         return True
-    taken = next((int(line.split()[1]) << 10 for line in status.splitlines() if line.startswith("VmData:")), 0)
-    return taken > most - LEAST_MEMORY
 
 
 def open_engine(config: EngineConfig) -> DuckdbEngine:
-    """The engine on the databases of an organization. Raises Failure."""
+    """The engine on the databases of an organization, or on none. Raises Failure."""
+    if config.renders:
+        return DuckdbEngine(temporary=config.folder / RENDERING)
     until = time.monotonic() + LOCKED_SECONDS
     while True:
         engine = DuckdbEngine(temporary=config.folder / "temporary")
@@ -399,7 +371,7 @@ def _serve_orders(orders: socket.socket) -> None:
     config = read_config(body)
     try:
         protections = restrict(config, int(sys.argv[2]))
-        engine = Renderer() if config.renders else open_engine(config)
+        engine = open_engine(config)
     except Failure as failure:
         send(orders, Answer(Error(failure.sql_state, failure.message)))
         os._exit(1)

@@ -53,13 +53,12 @@ class Process:
     """The process of one engine. opened() waits until it is ready; each call uses a separate channel."""
 
     def __init__(self, config: EngineConfig, number: int) -> None:
-        self.first_database = self.protections = ""
-        self.broken: dict[str, str] = {}
         self.progress: dict[int, float | None] = {}
         self._config = config
         self._why = ""
         self._spent = False
         """Whether it should be replaced as soon as it is idle."""
+        self._opened: Opened | None = None
         self._ready = threading.Event()
         self._gone = threading.Event()
         self._orders, self._theirs = socket.socketpair()
@@ -72,12 +71,13 @@ class Process:
         # The process is killed when the thread that started it ends, so this thread lives as long as the process.
         threading.Thread(target=self._keep, name=f"engine-{number}", daemon=True).start()
 
-    def opened(self) -> None:
+    def opened(self) -> Opened:
         """Wait until the databases are open. Raises Failure if they cannot be opened."""
         self._ready.wait()
-        if not self.first_database:
+        if self._opened is None:
             self._gone.wait()
             raise Failure(sqlstate.INTERNAL, self.why)
+        return self._opened
 
     @property
     def alive(self) -> bool:
@@ -236,9 +236,7 @@ class Process:
         body, _ = receive(self._orders)
         if not body:
             return
-        opened = self.result(read_answer(body), Opened)
-        self.broken, self.protections = opened.broken, opened.protections
-        self.first_database = opened.first_database
+        self._opened = self.result(read_answer(body), Opened)
         self._ready.set()
         while body := receive(self._orders)[0]:
             report = read_report(body)

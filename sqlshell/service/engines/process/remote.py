@@ -38,8 +38,9 @@ from sqlshell.service.engines.engine import (
     Rows,
     RunOptions,
     Sink,
+    completed,
 )
-from sqlshell.service.engines.process.frames import Answer, Call, EngineConfig, Ran
+from sqlshell.service.engines.process.frames import Answer, Call, EngineConfig, Opened, Ran
 from sqlshell.service.engines.process.process import Process, ProcessEnded
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.results.results import Discard, Spool
@@ -70,11 +71,12 @@ R = TypeVar("R")
 
 
 def forwarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """A method that calls the one of this name in the process; its result has the declared type."""
+    """A method that calls the one of this name in the process; its result has the declared type. Arguments by name are
+    the last ones, in order."""
     kind = typing.get_type_hints(method)["return"]
 
-    def forward(self: Any, /, *given: P.args, **_: P.kwargs) -> R:
-        result: R = self.ask(method.__name__, kind, *given)
+    def forward(self: Any, /, *given: P.args, **last: P.kwargs) -> R:
+        result: R = self.ask(method.__name__, kind, *given, *last.values())
         return result
 
     return forward
@@ -106,24 +108,17 @@ class RemoteEngine:
         self._idle = 0
         """How often trim_memory() was called since the last reader."""
         self._closed = False
-        self._opened: EngineConfig
-        """What the latest process was opened with."""
-        self.first_database = ""
-        self.first_database = self.process().first_database
-        self._published = PublishedRelations(self._opened.folder / SYSTEM_FOLDER)
+        self._latest: EngineConfig
+        """What the latest process was to open."""
+        self.opened: Opened
+        """What it has opened, and how it is restricted."""
+        self.process()
+        self.first_database = self.opened.first_database
+        self._published = PublishedRelations(self._latest.folder / SYSTEM_FOLDER)
 
     @property
     def version(self) -> str:
         return version()
-
-    @property
-    def broken(self) -> Mapping[str, str]:
-        return self._process.broken if self._process is not None else {}
-
-    @property
-    def protections(self) -> str:
-        """A description of how the process is restricted."""
-        return self._process.protections if self._process is not None else ""
 
     def process(self) -> Process:
         """The process, restarted if necessary. Raises Failure."""
@@ -139,11 +134,11 @@ class RemoteEngine:
                     raise Failure(sqlstate.INTERNAL, before.why)
                 if (left := self._not_before - time.monotonic()) > 0:
                     raise Failure(sqlstate.INTERNAL, f"{before.why}; it will be restarted in {left:.0f} seconds")
-            self._opened = self._config()
-            begun = self._process = Process(self._opened, next(self._processes))
+            self._latest = self._config()
+            begun = self._process = Process(self._latest, next(self._processes))
             self._renewing = True
             try:
-                begun.opened()
+                self.opened = begun.opened()
                 if before is not None:
                     self._renewed()
             except Failure:
@@ -160,7 +155,7 @@ class RemoteEngine:
             if self._renderer is None or not self._renderer.alive:
                 if self._closed:
                     raise Failure(sqlstate.INTERNAL, "the service is shutting down")
-                self._renderer = Process(replace(self._opened, databases={}, renders=True), next(self._processes))
+                self._renderer = Process(replace(self._latest, databases={}, renders=True), next(self._processes))
             renderer, self._idle = self._renderer, 0
         renderer.opened()
         return renderer
@@ -170,7 +165,7 @@ class RemoteEngine:
 
     def spool(self) -> Path:
         """A new file for a large result, which the engine's process can write but not read."""
-        return self._opened.folder / SPOOL / uuid.uuid4().hex
+        return self._latest.folder / SPOOL / uuid.uuid4().hex
 
     read = forwarded(Engine.read)
     convert = forwarded(Engine.convert)
@@ -190,8 +185,7 @@ class RemoteEngine:
         return rows
 
     def view(self, store: str, entities: Mapping[str, Path]) -> None:
-        message = "internal error: an engine in a process of its own reads copies of entities"
-        raise Failure(sqlstate.UNSUPPORTED, message)
+        raise NotImplementedError("an engine in a process of its own reads copies of entities")
 
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
         return catalog.listed(query, self.read_listing)
@@ -300,7 +294,7 @@ class RemoteConnection:
             # The first part may be a schema or a database.
             relation: Relation = self.ask("resolve", Relation, names)
             return relation
-        return names[-3] if len(names) > 2 else self.database, names[-2] if len(names) > 1 else self.schema, names[-1]
+        return completed(names, self.database, self.schema)
 
     def cancel(self, *, force: bool = False) -> bool:
         process = self._process
