@@ -93,13 +93,13 @@ class Spool:
     """
 
     def __init__(
-        self, place: Callable[[], Path], partition_rows: int, shared: Callable[[], SharedFile | None] | None = None
+        self, place: Callable[[], Path], partition_rows: int, shared: Callable[[], SharedFile | None] = lambda: None
     ) -> None:
         self._place = place
-        self._share = shared
+        self._shared = shared
         self._held: list[bytes] = []
         self._file: BinaryIO | None = None
-        self._path: Path | None = None
+        self.path: Path | None = None
         self.layout = Layout(partition_rows=partition_rows)
         self.body = b""
         self.size = 0
@@ -126,9 +126,9 @@ class Spool:
                 self._add(row.encode("utf-8", "surrogatepass"), 1)
 
     def file(self) -> Path:
-        self._path = self._place()
+        self.path = self._place()
         self.layout.form = "engine"
-        return self._path
+        return self.path
 
     def grown(self, size: int) -> None:
         return
@@ -139,15 +139,15 @@ class Spool:
 
     def lend(self) -> Path:
         """The file in which another process may store the result; adopt() follows."""
-        self._path = self._place()
-        return self._path
+        self.path = self._place()
+        return self.path
 
     def adopt(self, layout: Layout, body: bytes, size: int) -> None:
         """Take over a result that another process has stored; finish() then has no effect."""
         self.layout, self.body, self.size = layout, body, size
         self._complete = True
         if layout.form == "record":
-            self._path = None
+            self.path = None
 
     def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
         """Finish the result; `filed` are the rows and approximate bytes of each partition of the engine's file. Once it
@@ -158,63 +158,60 @@ class Spool:
         if self._complete:
             return
         self._cut()
-        if filed is not None and self._path is not None:
+        if filed is not None and self.path is not None:
             end = 0
             for rows, size in filed:
                 end += size
                 self.layout.add(rows, end)
-            self.size = self._path.stat().st_size
+            self.size = self.path.stat().st_size
             self.layout.typed = True
         elif self._file is not None or self.size > IN_RECORD:
-            self._to_file()
+            if self._file is None:
+                self._to_file()
             assert self._file is not None
             self._file.close()
             self._file = None
         else:
             self.body, self._held = b"".join(self._held), []
-        if self._path is not None and (shared := self._shared()) is not None:
+        if self.path is not None and (shared := self._shared()) is not None:
             self._is_shared = True
-            with self._path.open("rb") as content:
+            with self.path.open("rb") as content:
                 self.layout.digest = hashlib.file_digest(content, "sha256").hexdigest()
             try:
-                shared.put(self._path)
+                shared.put(self.path)
             except OSError:
                 if not self.may_stay_local:
                     raise
-                shared.used(self._path)
+                shared.used(self.path)
         self._complete = True
 
     def restore(self, layout: Layout, body: bytes, size: int) -> Spool:
         """Restore the spool of a stored record."""
         self.layout, self.body, self.size = layout, body, size
         if layout.form != "record":
-            self._path = self._place()
+            self.path = self._place()
             self._is_shared = True
         return self
 
-    @property
-    def path(self) -> Path | None:
-        return self._path
-
     def local_path(self) -> Path:
         """The file of the result, fetched if another process stored it. Raises OSError."""
-        assert self._path is not None
+        assert self.path is not None
         shared = self._shared()
-        if self._path.exists():
+        if self.path.exists():
             if shared is not None:
-                shared.used(self._path)
+                shared.used(self.path)
         elif shared is not None:
-            shared.get(self._path, self.layout.digest)
+            shared.get(self.path, self.layout.digest)
         else:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
-        return self._path
+        return self.path
 
     def partition(self, number: int) -> bytes:
         """The rows of a partition that is stored as text. Raises OSError."""
         if not self.layout.ends:
             return b""
         start, size = self._span(number)
-        if self._path is None:
+        if self.path is None:
             return self.body[start : start + size]
         file, _ = self.open(number)
         with file:
@@ -243,9 +240,9 @@ class Spool:
                 self._file.close()
             self._file = None
         self._held, self.body = [], b""
-        if self._path is not None:
+        if self.path is not None:
             with contextlib.suppress(OSError):
-                self._path.unlink()
+                self.path.unlink()
             if self._is_shared:
                 self._unshare()
         self.layout = Layout(partition_rows=self.layout.partition_rows)
@@ -253,7 +250,7 @@ class Spool:
 
     def forget(self) -> None:
         """Forget a result that another process stores, and leave its file."""
-        self._held, self.body, self._path = [], b"", None
+        self._held, self.body, self.path = [], b"", None
         self.drop()
 
     def remove(self) -> None:
@@ -261,9 +258,6 @@ class Spool:
         with contextlib.suppress(OSError):
             self._place().unlink()
         self._unshare()
-
-    def _shared(self) -> SharedFile | None:
-        return self._share() if self._share is not None else None
 
     def _unshare(self) -> None:
         if (shared := self._shared()) is not None:
@@ -273,10 +267,16 @@ class Spool:
         """Add rows to the current partition, or to a new one if it would become too large."""
         if self._rows and self._bytes + len(body) >= PARTITION_BYTES:  # A comma is added.
             self._cut()
-        if self._rows:
-            self._put(b",")
-        self._put(body)
+        for part in (b",", body) if self._rows else (body,):
+            self.size += len(part)
+            self._bytes += len(part)
+            if self._file is not None:
+                self._file.write(part)
+            else:
+                self._held.append(part)
         self._rows += rows
+        if self._file is None and self.size > IN_MEMORY:
+            self._to_file()
         if self._rows == self.layout.partition_rows:
             self._cut()
 
@@ -286,23 +286,12 @@ class Spool:
             self.layout.add(self._rows, self.size)
             self._rows = self._bytes = 0
 
-    def _put(self, body: bytes) -> None:
-        self.size += len(body)
-        self._bytes += len(body)
-        if self._file is not None:
-            self._file.write(body)
-            return
-        self._held.append(body)
-        if self.size > IN_MEMORY:
-            self._to_file()
-
     def _to_file(self) -> None:
-        if self._file is None:
-            self._path = self._place()
-            self._file = self._path.open("wb")
-            self.layout.form = "text"
-            self._file.writelines(self._held)
-            self._held = []
+        self.path = self._place()
+        self._file = self.path.open("wb")
+        self.layout.form = "text"
+        self._file.writelines(self._held)
+        self._held = []
 
 
 def open_engine_file(path: Path) -> tuple[BinaryIO, int]:

@@ -90,10 +90,9 @@ class PostgresqlStorage:
         self._of_loops = _unopened(1)
         self._responded = 0.0
         """When a call last got a response, as a time of time.monotonic()."""
-        self._trying = threading.Lock()
         self._executor = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="database")
-        self._retry: float | None = None
-        """When a thread may try again, as a time of time.monotonic(); None while the database responds."""
+        self._retry = 0.0
+        """Until when the calls of threads fail at once, as a time of time.monotonic(); 0 while the database responds."""
         self.create(TABLES.format(real="DOUBLE PRECISION", bytes="BYTEA"))
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
@@ -178,8 +177,12 @@ class PostgresqlStorage:
         free, seconds = (self._of_loops, LOOP_SECONDS) if on_loop else (self._of_threads, CALL_SECONDS)
         if not on_loop and threading.current_thread() is threading.main_thread():
             seconds = START_SECONDS
+        if self._retry and (on_loop or time.monotonic() < self._retry):
+            raise Unreachable(NO_RESPONSE)
+        if self._retry:
+            # Only this call tries, until it has failed too.
+            self._retry = time.monotonic() + CALL_SECONDS
         with _errors():
-            tries_again = self._check_response(on_loop)
             connection = free.get(timeout=seconds)
             try:
                 while True:
@@ -193,10 +196,10 @@ class PostgresqlStorage:
                     except psycopg.OperationalError as error:
                         self._last_error = libpq.without(libpq.stated(str(error)), self._password)
                         is_silent = connection is None or time.monotonic() > began + seconds
-                        if tries_again or (is_silent and self._responded < began):
+                        if self._retry or (is_silent and self._responded < began):
                             self._retry = time.monotonic() + PAUSE_SECONDS
                         is_lost = connection is not None and connection.closed
-                        if not (again and reused and is_lost) or self._retry is not None:
+                        if not (again and reused and is_lost) or self._retry:
                             raise
                     except psycopg.Error:
                         self._note_response()
@@ -222,19 +225,8 @@ class PostgresqlStorage:
         connection.execute(f"SET statement_timeout = {int(START_SECONDS * 1000)}".encode())
         return connection
 
-    def _check_response(self, on_loop: bool) -> bool:
-        """Whether this thread is the one that tries again after the database has not responded. Raises Unreachable if
-        this call is not to try now; an event loop never tries again."""
-        with self._trying:
-            if self._retry is None:
-                return False
-            if on_loop or time.monotonic() < self._retry:
-                raise Unreachable(NO_RESPONSE)
-            self._retry = time.monotonic() + CALL_SECONDS
-            return True
-
     def _note_response(self) -> None:
-        self._responded, self._retry = time.monotonic(), None
+        self._responded, self._retry = time.monotonic(), 0.0
 
 
 def _unopened(count: int) -> queue.LifoQueue[_Connection | None]:
