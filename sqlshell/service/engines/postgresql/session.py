@@ -349,7 +349,7 @@ class PostgresqlSession(ServerSession):
         if self.transaction and not self._lost_transaction:
             self._lost_transaction = True
             message += "; the open transaction was lost, and none of its changes were committed"
-        elif self._link is not None:
+        else:
             message += "; it is unknown whether the statement took effect"
         return Failure(sqlstate.SESSION_LOST, message)
 
