@@ -92,7 +92,7 @@ class PostgresqlStorage:
         """When a call last got a response, as a time of time.monotonic()."""
         self._executor = ThreadPoolExecutor(CONNECTIONS, thread_name_prefix="database")
         self._retry = 0.0
-        """Until when the calls of threads fail at once, as a time of time.monotonic(); 0 while the database responds."""
+        """Until when calls of threads fail at once, as a time of time.monotonic(); 0 while the database responds."""
         self.create(TABLES.format(real="DOUBLE PRECISION", bytes="BYTEA"))
 
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]:
