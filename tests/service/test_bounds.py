@@ -22,7 +22,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles, convert
+from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.http import results as partitions
@@ -288,7 +288,7 @@ def test_the_bytes_of_row_groups_are_bounded_in_a_converted_file(tmp_path: Path)
     spool = spooled([f'["{number}","{"x" * 5000}"]' for number in range(20_000)], 1 << 20, 100, tmp_path / "rows")
     assert spool.path is not None
     columns = [ColumnInfo("i", "BIGINT", True), ColumnInfo("s", "VARCHAR", True)]
-    convert(spool.path, spool.layout.ends, columns, [], tmp_path / "result", 2)
+    ResultFiles().convert(spool.path, spool.layout.ends, columns, [], tmp_path / "result")
     groups = decoded_groups(tmp_path / "result")
     assert max(groups) <= 10 << 20
     assert sum(groups) == 5000 * 20_000

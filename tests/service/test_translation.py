@@ -241,6 +241,7 @@ def test_a_column_of_a_call_is_called_as_it_was_typed(client: Client) -> None:
         "floor(ts TO DAY)": "floor(ts TO DAY)",
         "[nvl(1, 2), 3], {'a': s->id, 'b': 3}": "[nvl(1, 2), 3]|{'a': s->id, 'b': 3}",
         "COLUMNS('id|name')::VARCHAR || nvl('a', 'b')": "id|name",
+        "nvl(j, '{}')->name": "nvl(j, '{}')->name",
         "name, j->name": 'name|(j -> "name")',
         "1 + s->id, upper(s->name), s->id  IS NULL": "1 + s->id|upper(s->name)|s->id IS NULL",
         "(SELECT nvl(s->id, 1) FROM (SELECT 2)), (s->id) x, s->id = 1 AND\ns->n->x": (

@@ -131,46 +131,34 @@ class ResultFiles:
     def convert(
         self, source: Path, ends: Sequence[int], columns: Sequence[ColumnInfo], instants: Sequence[int], target: Path
     ) -> None:
-        try:
-            convert(source, ends, columns, instants, target, self.threads)
-        except duckdb.Error as error:
-            raise failure(error) from error
+        """Write the rows in `source`, JSON arrays separated by commas or a Parquet file, to a file as copy_to() makes
+        it.
 
-    def trim_memory(self) -> None:
-        """Do nothing, because the service returns the memory of its own process."""
-
-
-def convert(
-    source: Path,
-    ends: Sequence[int],
-    columns: Sequence[ColumnInfo],
-    instants: Sequence[int],
-    target: Path,
-    threads: int,
-) -> None:
-    """Write the rows in `source`, JSON arrays separated by commas or a Parquet file, to a file as copy_to() makes it.
-
-    `ends` are the ends of the partitions in bytes; one at a time is in memory. A column whose values would not be read
-    back unchanged is stored as strings. Raises duckdb.Error and OSError.
-    """
-    folder = target.with_name(f"{target.name}.parts")
-    folder.mkdir(mode=0o700)
-    try:
+        `ends` are the ends of the partitions in bytes; one at a time is in memory. A column whose values would not be
+        read back unchanged is stored as strings. Raises also OSError.
+        """
+        folder = target.with_name(f"{target.name}.parts")
+        folder.mkdir(mode=0o700)
         settings = {
             "memory_limit": f"'{MEMORY}'",
             "temp_directory": literal(str(folder / "spilled")),
             "TimeZone": "'UTC'",
         }
-        with contextlib.closing(separate_instance(threads, settings)) as root:
-            pieces = [source] if _is_file(source) else list(_pieces(root, source, ends, len(columns), folder))
-            rows = f"read_parquet([{', '.join(literal(str(piece)) for piece in pieces)}])"
-            values = _values(root, rows, columns)
-            query = f"SELECT {', '.join(values)} FROM {rows}"
-            converted = root.sql(query)
-            types = dict(zip(converted.columns, map(type_id, converted.types), strict=True))
-            root.execute(to_file(query, types, target, columns, instants))
-    finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        try:
+            with contextlib.closing(separate_instance(self.threads, settings)) as root:
+                pieces = [source] if _is_file(source) else list(_pieces(root, source, ends, len(columns), folder))
+                rows = f"read_parquet([{', '.join(literal(str(piece)) for piece in pieces)}])"
+                query = f"SELECT {', '.join(_values(root, rows, columns))} FROM {rows}"
+                converted = root.sql(query)
+                types = dict(zip(converted.columns, map(type_id, converted.types), strict=True))
+                root.execute(to_file(query, types, target, columns, instants))
+        except duckdb.Error as error:
+            raise failure(error) from error
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def trim_memory(self) -> None:
+        """Do nothing, because the service returns the memory of its own process."""
 
 
 def _is_file(source: Path) -> bool:

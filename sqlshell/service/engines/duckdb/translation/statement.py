@@ -181,7 +181,7 @@ def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> Translat
         replaced = sorted([*reader.changes, *changed])
         for start, behind in reader.unnamed:
             at = bisect.bisect_left(replaced, start)
-            if at < len(replaced) and replaced[at] < behind and (name := reader.name(start, behind)):
+            if at < len(replaced) and replaced[at] < behind and (name := reader.name(start, behind, chosen)):
                 edits.append(behind - 1, f" AS {always_quoted(name)}")
         statement = edits.applied(text)
         left = [at for at, site in enumerate(reader.sites) if chosen[at] + 1 < len(site.variants)]
@@ -220,7 +220,8 @@ class _Reader:
         the subscripts, fields and arrows behind it."""
         self._arrows: dict[int, str] = {}
         """The texts of the values before arrows, by their first tokens."""
-        self._fields: set[int] = set()
+        self._fields: dict[int, int] = {}
+        """The numbers of the sites of arrows, by the fields after them."""
         self._frames = [_Frame()]
         self._kind = ""
         self._columns = -1
@@ -242,10 +243,14 @@ class _Reader:
             at = self._place
         self._end_column(len(text))
 
-    def name(self, start: int, behind: int) -> str:
-        """The name of a column without an alias: that of its field, or its text. It is "" for a very long text."""
+    def name(self, start: int, behind: int, chosen: Sequence[int]) -> str:
+        """The name of a column without an alias: that of its field, or its text. It is "" for a very long text.
+
+        `chosen` are the numbers of the variants of all sites.
+        """
         first, last = self.text.tokens[start], self.text.tokens[behind - 1]
-        if behind - 1 in self._fields and self._values[behind - 1] == start:
+        site = self._fields.get(behind - 1)
+        if site is not None and not chosen[site] and self._values[behind - 1] == start:
             return last.value
         text = self.text.sql[first.start : last.end]
         return " ".join(text.split()) if len(text) <= _LONGEST_NAME else ""
@@ -341,7 +346,7 @@ class _Reader:
         edits.drop(at, last)
         edits.replace(last, f", {literal(text.tokens[last].value)})")
         self._values[last] = start
-        self._fields.add(last)
+        self._fields[last] = len(self.sites)
         # All arrows of a chain refer to the value that it begins with.
         about = self._arrows.setdefault(start, text.written(start, at))
         self._add(Site(start, about, (edits, Edits())))
