@@ -189,4 +189,8 @@ def receive(source: socket.socket) -> tuple[bytes | bytearray, list[int]]:
         while length and (read := source.recv_into(_dropped, min(len(_dropped), length))):
             length -= read
         raise
-    return (body if source.recv_into(body, length, socket.MSG_WAITALL) == length else b""), descriptors
+    left = memoryview(body)
+    # A signal may cut a read short.
+    while left and (read := source.recv_into(left, len(left), socket.MSG_WAITALL)):
+        left = left[read:]
+    return (b"" if left else body), descriptors
