@@ -135,9 +135,13 @@ async def decoded(body: bytearray, settings: Settings) -> StatementRequest:
 
 
 def _decoded(body: bytearray) -> StatementRequest:
-    # Unescaped quotes, of which each string has two.
-    if body.count(b'"') - body.count(b'\\"') > 2 * STRINGS:
-        raise BadRequest(f"request: the body has more than {STRINGS} strings", 413)
+    strings = 0
+    for start in range(0, len(body), LARGE):
+        # Unescaped quotes, of which each string has two.
+        piece = body[start : start + LARGE]
+        strings += piece.count(b'"') - piece.count(b'\\"')
+        if strings > 2 * STRINGS:
+            raise BadRequest(f"request: the body has more than {STRINGS} strings", 413)
     try:
         return _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
