@@ -122,23 +122,22 @@ def columns_of(relation: Relation) -> str:
 
 def inline(rows: Listing) -> str:
     """SQL for a relation with these rows."""
-    kinds = {name: KINDS[kind] for name, kind in rows.columns}
-    names = [f"c{number}" for number in range(len(kinds))]
-    if not rows.rows:
-        empty = ", ".join(f"NULL::{kind} AS {always_quoted(name)}" for name, kind in kinds.items())
-        return f"SELECT {empty} WHERE false"
+    names = [f"c{number}" for number in range(len(rows.columns))]
     held = json.dumps([dict(zip(names, row, strict=True)) for row in rows.rows], ensure_ascii=False)
     # A path of the organization's files in one of the values is none that the statement names.
     held = held.replace("-", "\\u002d")
     form = json.dumps([dict.fromkeys(names, "VARCHAR")])
-    each = ", ".join(
-        # An unknown time is NULL.
-        f"nullif(r.{place}, '')::{kind} AS {always_quoted(name)}"
-        if kind != "VARCHAR"
-        else f"r.{place} AS {always_quoted(name)}"
-        for place, (name, kind) in zip(names, kinds.items(), strict=True)
-    )
+    each = typed([f"r.{name}" for name in names], rows.columns)
     return f"SELECT {each} FROM unnest(from_json({literal(held)}, {literal(form)})) t(r)"
+
+
+def typed(texts: Sequence[str], columns: Sequence[tuple[str, str]]) -> str:
+    """The columns (name, interface type) of a SELECT of the service's texts; an unknown value, which is "", is NULL."""
+    listed = []
+    for text, (name, kind) in zip(texts, columns, strict=True):
+        value = text if KINDS[kind] == "VARCHAR" else f"nullif({text}, '')::{KINDS[kind]}"
+        listed.append(f"{value} AS {always_quoted(name)}")
+    return ", ".join(listed)
 
 
 KINDS = {

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlshell.service.engines.duckdb.catalog import KINDS
+from sqlshell.service.engines.duckdb.catalog import typed
 from sqlshell.service.engines.engine import SYSTEM_DATABASE, Listing
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -31,15 +31,10 @@ def attach(root: DuckDBPyConnection, folder: Path, relations: Mapping[str, Colum
     for name, columns in relations.items():
         file = _file(folder, name)
         file.touch(mode=0o600)
-        texts = ", ".join(f"{always_quoted(column)}: 'VARCHAR'" for column, _ in columns)
-        typed = ", ".join(
-            f"nullif({always_quoted(column)}, '')::{KINDS[kind]} AS {always_quoted(column)}"
-            if KINDS[kind] != "VARCHAR"
-            else always_quoted(column)
-            for column, kind in columns
-        )
+        names = [always_quoted(column) for column, _ in columns]
+        texts = ", ".join(f"{column}: 'VARCHAR'" for column in names)
         rows = f"read_json({literal(str(file))}, format = 'newline_delimited', columns = {{{texts}}})"
-        views.append(f"CREATE VIEW begun.sys.{always_quoted(name)} AS SELECT {typed} FROM {rows}")
+        views.append(f"CREATE VIEW begun.sys.{always_quoted(name)} AS SELECT {typed(names, columns)} FROM {rows}")
     sql = "; ".join(views)
     database = folder / f"{hashlib.sha256(sql.encode()).hexdigest()[:16]}.data"
     if not database.exists():
