@@ -250,14 +250,11 @@ FUNCTIONS: Final = (
     ),
 )
 
-SYSTEM_TABLES: Final = tuple(
-    f'deltastream.sys."{name}"'
-    for name in (
-        *("compute_pools", "databases", "descriptor_sources", "entities", "function_sources", "functions", "queries"),
-        *("relations", "schema_registries", "schemas", "secrets", "stores"),
-    )
+SYSTEM_TABLES: Final = (
+    *("compute_pools", "databases", "descriptor_sources", "entities", "function_sources", "functions", "queries"),
+    *("relations", "schema_registries", "schemas", "secrets", "stores"),
 )
-"""Tables that describe the service, filtered by the caller's rights."""
+"""The tables of deltastream.sys, which describe the service, filtered by the caller's rights."""
 
 KEYWORDS: Final = frozenset(
     word

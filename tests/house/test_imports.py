@@ -49,6 +49,8 @@ def test_batch_mode_on_the_local_service_imports_no_prompt() -> None:
     # The client calls the service without a server.
     assert not {"httpcore", "httptools", "uvicorn", "websockets"} & modules
     assert not {"sqlshell.service.engines.process.process", "sqlshell.service.engines.process.remote"} & modules
+    # A statement of the engine needs no kind of object.
+    assert not {"sqlshell.service.objects.kinds", "sqlshell.service.objects.store"} & modules
 
 
 def test_the_service_imports_no_engine_and_no_websockets() -> None:

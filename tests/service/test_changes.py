@@ -467,9 +467,9 @@ def test_pools_have_the_sizes_that_clients_name(client: Client) -> None:
         00000 create compute_pool p with ('compute_pool.size' = 'small', 'compute_pool.timeout_min' = 5)
         00000 update compute_pool p with ('queue' = 7)
         00000 update compute_pool p
-        42601 update compute_pool p with ('compute_pool.size' = 'huge')
+        22023 update compute_pool p with ('compute_pool.size' = 'huge')
         3D008 update compute_pool p with ('color' = 'red')
-        42601 update compute_pool p with ('compute_pool.timeout_min' = 'soon')
+        22023 update compute_pool p with ('compute_pool.timeout_min' = 'soon')
         3D023 update compute_pool none with ('queue' = 7)
         00000 stop compute_pool p
         00000 update compute_pool p with ('compute_pool.size' = MEDIUM)

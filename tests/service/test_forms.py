@@ -14,7 +14,7 @@ import pytest
 from sqlshell.service.catalog import ORGANIZATION_ID
 from sqlshell.service.dialect.forms import compiled
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.grammar import INTERFACE, SERVER, read
+from sqlshell.service.objects.grammar import FOR_ENGINE, INTERFACE, SERVER, read
 from sqlshell.service.objects.relation import without_key
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
@@ -43,6 +43,23 @@ def test_every_form_can_be_read() -> None:
         for forms in dialect.forms.values():
             for form in forms:
                 compiled(form.text)
+                assert not FOR_ENGINE.match(f"{form.first} ")
+
+
+@pytest.mark.parametrize(
+    ("sql", "kind"),
+    [
+        ("create or replace changelog c (a int)", "changelog"),
+        ("Create /* a */ Or -- b\n Replace Compute Pool p", "compute_pool"),
+        ("create schema registry r", "schema_registry"),
+        ("drop materialized view v", "materialized_view"),
+        ('drop "stream" s', ""),
+        ("create or stream s (a int)", ""),
+        ("drop", ""),
+    ],
+)
+def test_a_form_is_found_by_the_words_that_tell_its_kind(sql: str, kind: str) -> None:
+    assert getattr(read(sql), "kind", "") == kind
 
 
 def statements() -> list[str]:

@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 
 from sqlshell.service.dialect import lexer, relations
-from sqlshell.service.dialect.lexer import Tokens
 from sqlshell.service.engines.duckdb.results.copying import check_files, copied_out
 from sqlshell.service.engines.duckdb.statement import check_setting
 from sqlshell.service.failure import Failure
@@ -59,7 +58,7 @@ TEXTS = {
 def test_a_text_is_read_in_linear_time(text: str) -> None:
     with contextlib.suppress(Failure):
         read(text)
-    relations.selecting(Tokens(text))
+    relations.selecting(text)
     relations.writing(text)
     without_key(text)
     for verbs in (lexer.WRITES, lexer.READS):

@@ -132,7 +132,7 @@ def test_a_pool_admits(own: Served, client: Client, engine: OnEngine) -> None:
     assert client.state("drop compute_pool small") == "00000"
     assert client.state("use compute_pool small") == "3D023"
     for options in ("'concurrency' = 0", "'timeout' = 'soon'", "'size' = 3", "'queue' = -1"):
-        assert client.state(f"create compute_pool bad with ({options})") == "42601", options
+        assert client.state(f"create compute_pool bad with ({options})") == "22023", options
 
 
 def test_the_default_pool_is_always_there(client: Client) -> None:

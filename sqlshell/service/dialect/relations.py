@@ -43,9 +43,9 @@ _ALL = (
 )
 
 
-def selecting(tokens: Tokens) -> TableWrite | None:
+def selecting(sql: str) -> TableWrite | None:
     """Parse CREATE TABLE … AS SELECT or INSERT INTO … SELECT; None for any other statement."""
-    return None if _VALUES.match(tokens.text) else first_of(_FORMS, tokens)
+    return None if _VALUES.match(sql) else first_of(_FORMS, Tokens(sql))
 
 
 def writing(sql: str) -> TableWrite | None:

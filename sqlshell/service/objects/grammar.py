@@ -17,7 +17,7 @@ READ_LENGTH = 1 << 20
 """Statements longer than this many characters are for the engine."""
 
 _WORD = re.compile(r"[a-z]++(?!\w)", re.I)
-_FOR_ENGINE = re.compile(
+FOR_ENGINE = re.compile(
     r"(?:select|with|from|values|explain)(?!\w)|insert\s++into\s++(?!entity\b)[\w\"`]|update\s++[\w\"`]++\s++set(?!\w)",
     re.I,
 )
@@ -41,20 +41,19 @@ class Dialect:
             forms.setdefault(form.first, []).append(form)
         return forms
 
-    def read(self, parsed: ParsedStatement) -> DialectStatement | None:
+    def read(self, sql: str) -> DialectStatement | None:
         """Parse a statement; None if it is for the engine. Raises Failure."""
-        sql = parsed.sql
         blank = BLANK.match(sql, 0, HEAD)
         start = blank.end() if blank else 0
         found = _WORD.match(sql, start, HEAD)
-        if found is None or _FOR_ENGINE.match(sql, start, HEAD) or len(sql) > READ_LENGTH:
+        if found is None or FOR_ENGINE.match(sql, start, HEAD) or len(sql) > READ_LENGTH:
             return None
         word = found[0].lower()
         if word == "begin":
             return read_application(sql)
         if word not in self.forms:
             return None
-        tokens = parsed.tokens
+        tokens = Tokens(sql)
         second = tokens[3 if tokens[1].upper == "OR" else 1].upper
         return first_of((form for form in self.forms[word] if not form.second or second in form.second), tokens)
 
@@ -72,30 +71,15 @@ def dialect_of(organizations: Organizations) -> Dialect:
 
 
 class ParsedStatement:
-    """A statement for a dialect: its tokens are read when they are first needed, and it is parsed once.
+    """A statement for a dialect, which is parsed once; if it is longer than HEAD characters, each time."""
 
-    Neither is kept of a statement longer than HEAD characters.
-    """
-
-    __slots__ = ("_dialect", "_own", "_parsed", "_tokens", "sql")
+    __slots__ = ("_dialect", "_own", "_parsed", "sql")
 
     def __init__(self, sql: str, dialect: Dialect = INTERFACE) -> None:
         self.sql = sql
         self._dialect = dialect
-        self._tokens: Tokens | None = None
         self._own: DialectStatement | None = None
         self._parsed = False
-
-    @property
-    def tokens(self) -> Tokens:
-        tokens = self._tokens or Tokens(self.sql)
-        if len(self.sql) <= HEAD:
-            self._tokens = tokens
-        return tokens
-
-    def tokens_of(self, sql: str) -> Tokens:
-        """The tokens of SQL that runs for this statement: mostly its own."""
-        return self.tokens if sql == self.sql else Tokens(sql)
 
     def statement(self) -> DialectStatement | None:
         """The statement parsed; None for one that is for the engine.
@@ -104,7 +88,7 @@ class ParsedStatement:
         """
         if self._parsed:
             return self._own
-        statement = self._dialect.read(self)
+        statement = self._dialect.read(self.sql)
         if len(self.sql) <= HEAD:
             self._own, self._parsed = statement, True
         return statement
@@ -118,5 +102,5 @@ class ParsedStatement:
 
 
 def read(sql: str, dialect: Dialect = INTERFACE) -> DialectStatement | None:
-    """Parse a statement of the dialect, as ParsedStatement.statement() does."""
-    return ParsedStatement(sql, dialect).statement()
+    """Parse a statement of the dialect; None if it is for the engine. Raises Failure."""
+    return dialect.read(sql)

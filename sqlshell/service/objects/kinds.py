@@ -20,6 +20,7 @@ from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, Nee
 from sqlshell.service.objects.result_rows import Facts, listed
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.sessions import Session
+from sqlshell.sql.keywords import SYSTEM_TABLES
 
 KINDS: tuple[Kind, ...] = (
     database.Database(),
@@ -127,7 +128,7 @@ def _checked(privilege: str, session: Session) -> Outcome:
     return Outcome(message=f"role {session.role!r} can {shown}")
 
 
-SYSTEM: Mapping[str, Kind] = {kind.plural: kind for kind in KINDS if kind.relation}
+SYSTEM: Mapping[str, Kind] = {kind.plural: kind for kind in KINDS if kind.plural in SYSTEM_TABLES}
 """The kinds with a relation in `deltastream.sys`, by its name."""
 
 

@@ -5,8 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from sqlshell.interface import sqlstate
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import BLANK, HEAD, WORD, Tokens
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import EVERYTHING, DialectStatement, Execution, Kind, Listed, Needs, Place
 from sqlshell.service.objects.result_rows import NUMBER, OWNED, columns
 from sqlshell.sql.script.items import Statement
@@ -76,9 +78,12 @@ class Query(Kind):
 
 
 class SessionKind(Kind):
-    """Sessions, which only a LIST without conditions shows."""
+    """Sessions. `service/statements/` lists them, without a condition and before statements that wait for a thread."""
 
     name, plural = "session", "sessions"
+
+    def listed(self, place: Place, execution: Execution) -> Listed:
+        raise Failure(sqlstate.UNSUPPORTED, "SHOW SESSIONS and conditions are not supported; run LIST SESSIONS")
 
 
 def read_application(sql: str) -> Application | None:

@@ -162,7 +162,7 @@ def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:
     if _SIZE in given:
         named = given[_SIZE].lower()
         if named not in SIZES:
-            raise Failure(sqlstate.SYNTAX, f"{_SIZE}: expected one of {', '.join(SIZES)}, not {named[:40]!r}")
+            raise Failure("22023", f"{_SIZE}: expected one of {', '.join(SIZES)}, not {named[:40]!r}")
         size = replace(size, concurrency=SIZES[named], name=named)
     if "concurrency" in given:
         size = replace(size, concurrency=_whole(given["concurrency"], "concurrency", 1, 10_000), name="")
@@ -181,11 +181,11 @@ def seconds(text: str, name: str) -> float:
     """A duration such as 500ms, 30s, 10m, 2h or 1d. Raises Failure."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", text)
     if not match:
-        raise Failure(sqlstate.SYNTAX, f"{name}: expected a duration such as 30s, 10m or 2h, not {text!r}")
+        raise Failure("22023", f"{name}: expected a duration such as 30s, 10m or 2h, not {text!r}")
     return float(match[1]) * _UNITS[match[2]]
 
 
 def _whole(text: str, name: str, least: int, most: int) -> int:
     if not re.fullmatch(r"\d{1,9}", text) or not least <= int(text) <= most:
-        raise Failure(sqlstate.SYNTAX, f"{name}: expected a number from {least} to {most}, not {text!r}")
+        raise Failure("22023", f"{name}: expected a number from {least} to {most}, not {text!r}")
     return int(text)

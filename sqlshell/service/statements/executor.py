@@ -374,7 +374,7 @@ def _with_created_row(session: Session, statement: Statement, outcome: Outcome, 
     blank = BLANK.match(sql)
     if not _MAY_MAKE.match(sql, blank.end() if blank else 0):
         return outcome
-    write = selecting(statement.parsed.tokens_of(sql))
+    write = selecting(sql)
     if write is None:
         return outcome
     relation = session.full_name(write.names)
