@@ -516,21 +516,17 @@ def test_connections_without_a_token_make_room(tmp_path: Path) -> None:
 class Counted:
     """A connection that only tells when it is closed."""
 
-    gone = False
+    gone = responding = False
 
-    def __init__(self, name: str, ended: list[str]) -> None:
+    def __init__(self, connections: Connections, name: str, ended: list[str]) -> None:
+        self.connections = connections
         self.name = name
         self.ended = ended
 
     def abort(self) -> None:
         self.ended.append(self.name)
 
-    def begin_response(self) -> None: ...
-
     def end_response(self) -> None: ...
-
-    def note_token(self, token: str) -> str:
-        return ""
 
 
 def test_connections_make_room_by_whose_they_are() -> None:
@@ -538,7 +534,7 @@ def test_connections_make_room_by_whose_they_are() -> None:
     ended: list[str] = []
 
     def enter(name: str, token: str = "") -> bool:
-        made = Counted(name, ended)
+        made = Counted(connections, name, ended)
         entered = connections.enter(made)
         if entered and token:
             assert connections.note_token(made, token) == ""
@@ -555,7 +551,7 @@ def test_connections_make_room_by_whose_they_are() -> None:
 
 def test_a_token_has_a_number_of_connections() -> None:
     connections = Connections(Settings(token_connections=2))
-    made = [Counted(str(number), []) for number in range(3)]
+    made = [Counted(connections, str(number), []) for number in range(3)]
     assert all(map(connections.enter, made))
     told = [connections.note_token(one, "t") for one in made]
     assert (told[:2], "of this token: 2" in told[2]) == (["", ""], True)

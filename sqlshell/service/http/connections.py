@@ -21,15 +21,14 @@ PART = 0.2
 class Connection(Protocol):
     """A connection, as far as it is counted and as the application sees it."""
 
+    connections: Connections
     gone: bool
+    responding: bool
+    """Whether a response has begun, and not ended."""
 
     def abort(self) -> None: ...
 
-    def begin_response(self) -> None: ...
-
     def end_response(self) -> None: ...
-
-    def note_token(self, token: str) -> str: ...
 
 
 class Connections:
@@ -122,7 +121,7 @@ class NoteResponses:
 
         async def sending(message: Message) -> None:
             if message["type"] == "http.response.start":
-                connection.begin_response()
+                connection.responding = True
                 if last:
                     message = {**message, "headers": [*message["headers"], (b"connection", b"close")]}
             await send(message)
@@ -141,7 +140,7 @@ def connection_of(scope: Scope) -> Connection | None:
 def note_token(scope: Scope, token: str) -> str:
     """Note the valid token of a request for its connection; returns "", or the message of a refusal."""
     connection = connection_of(scope)
-    return connection.note_token(token) if connection is not None else ""
+    return connection.connections.note_token(connection, token) if connection is not None else ""
 
 
 def is_disconnected(scope: Scope) -> bool:

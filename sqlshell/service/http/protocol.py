@@ -178,8 +178,8 @@ class LimitedProtocol(asyncio.Protocol):
         *,
         connections: Connections,
     ) -> None:
+        self.connections = connections
         self._settings = connections.settings
-        self._connections = connections
         self._loop = asyncio.get_running_loop()
         self._inner: asyncio.Protocol = HttpToolsProtocol(config, server_state, {**app_state, KEY: self}, _loop)
         self._limits = RequestLimits(self._settings)
@@ -195,15 +195,14 @@ class LimitedProtocol(asyncio.Protocol):
         self._inner_ended = False
         self._clock: asyncio.TimerHandle | None = None
         self._answered = 0
-        self._responding = False
         self._upgraded = False
         self._flood, self._flood_at = 0.0, 0.0
-        self.gone = False
+        self.gone = self.responding = False
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._transport = transport
         self._inner.connection_made(_InnerTransport(self, transport))
-        if self._connections.enter(self):
+        if self.connections.enter(self):
             self._start_clock(self._settings.header_seconds)
             return
         limit = f"{self._settings.connections} {limit_note('connections')}"
@@ -214,7 +213,7 @@ class LimitedProtocol(asyncio.Protocol):
     def connection_lost(self, exc: Exception | None) -> None:
         self.gone = True
         self._stop_clock()
-        self._connections.leave(self)
+        self.connections.leave(self)
         self._end_inner(exc)
 
     def eof_received(self) -> None:
@@ -277,19 +276,11 @@ class LimitedProtocol(asyncio.Protocol):
     def is_closing(self) -> bool:
         return self._lingers or self._transport.is_closing()
 
-    def begin_response(self) -> None:
-        """Note that a response has begun."""
-        self._responding = True
-
     def end_response(self) -> None:
         """Note that the whole response to a request has been sent."""
-        self._responding = False
+        self.responding = False
         self._answered += 1
         self._plan()
-
-    def note_token(self, token: str) -> str:
-        """Note that a request has a valid token; returns "", or the message of a refusal."""
-        return self._connections.note_token(self, token)
 
     def abort(self) -> None:
         """Close the connection at once."""
@@ -362,7 +353,7 @@ class LimitedProtocol(asyncio.Protocol):
     def _refuse(self, refused: Refused) -> None:
         self._deaf = True
         self._unread.clear()
-        if self._responding or self._answered < self._limits.begun - 1:
+        if self.responding or self._answered < self._limits.begun - 1:
             self._transport.abort()
             return
         if self._limits.place != BODY or self._answered < self._limits.begun:
