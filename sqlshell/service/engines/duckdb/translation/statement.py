@@ -5,7 +5,7 @@ from __future__ import annotations
 import bisect
 import json
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection
 from typing import Any, Final
 
 import duckdb
@@ -95,7 +95,7 @@ class Translation(Struct, frozen=True):
 
 
 class Site(Struct, frozen=True):
-    """A form whose meaning depends on a value's type, with its possible replacements in the order in which they are
+    """A form whose meaning depends on a value's type, with its two possible replacements in the order in which they are
     tried.
 
     `start` is its first token; sites with the same `about` have the same meaning.
@@ -103,7 +103,8 @@ class Site(Struct, frozen=True):
 
     start: int
     about: str
-    variants: Sequence[Edits]
+    first: Edits
+    second: Edits
 
 
 _ARGUMENT_ERRORS: Final = frozenset({"NO_MATCHING_FUNCTION", "COLUMN_NOT_FOUND", "MISSING_ENTRY"})
@@ -152,7 +153,9 @@ class _Frame(Struct):
     keeps: bool = False
 
 
-def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
+def translated(
+    sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]
+) -> TranslatedStatement | None:
     """The statement translated into DuckDB's SQL; None if there is nothing to translate, or if it is longer than
     LONGEST.
 
@@ -169,32 +172,20 @@ def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str]
 
 
 def _settled(reader: _Reader, mismatch: Callable[[str], int | None]) -> TranslatedStatement:
-    """The statement with the first variant of each site that can be bound."""
-    text = reader.text
-    chosen = [0] * len(reader.sites)
+    """The statement with the first replacement of each site that can be bound."""
+    second: set[str] = set()
     for _ in range(_TRIES):
-        edits = Edits()
-        edits.add(reader.edits)
-        for site, number in zip(reader.sites, chosen, strict=True):
-            edits.add(site.variants[number])
-        changed = (site.start for site, at in zip(reader.sites, chosen, strict=True) if site.variants[at])
-        replaced = sorted([*reader.changes, *changed])
-        for start, behind in reader.unnamed:
-            at = bisect.bisect_left(replaced, start)
-            if at < len(replaced) and replaced[at] < behind and (name := reader.name(start, behind, chosen)):
-                edits.append(behind - 1, f" AS {always_quoted(name)}")
-        statement = edits.applied(text)
-        left = [at for at, site in enumerate(reader.sites) if chosen[at] + 1 < len(site.variants)]
-        offset = mismatch(statement.sql) if left else None
+        statement = reader.edited(second)
+        tried = [site for site in reader.sites if site.about not in second]
+        offset = mismatch(statement.sql) if tried else None
         if offset is None:
             return statement
         place = statement.place(offset)
-        abouts = {reader.sites[at].about for at in left if text.tokens[reader.sites[at].start].start == place}
-        if not abouts:
+        wrong = {site.about for site in tried if reader.text.tokens[site.start].start == place}
+        if not wrong:
             return statement
-        for at in left:
-            chosen[at] += reader.sites[at].about in abouts
-    return reader.edits.applied(text)
+        second |= wrong
+    return reader.edits.applied(reader.text)
 
 
 def _continuous(what: str) -> Failure:
@@ -220,8 +211,8 @@ class _Reader:
         the subscripts, fields and arrows behind it."""
         self._arrows: dict[int, str] = {}
         """The texts of the values before arrows, by their first tokens."""
-        self._fields: dict[int, int] = {}
-        """The numbers of the sites of arrows, by the fields after them."""
+        self._fields: dict[int, str] = {}
+        """The same, by the fields after the arrows."""
         self._frames = [_Frame()]
         self._kind = ""
         self._columns = -1
@@ -243,14 +234,27 @@ class _Reader:
             at = self._place
         self._end_column(len(text))
 
-    def name(self, start: int, behind: int, chosen: Sequence[int]) -> str:
-        """The name of a column without an alias: that of its field, or its text. It is "" for a very long text.
+    def edited(self, second: Collection[str]) -> TranslatedStatement:
+        """The statement with the second replacement of the sites about `second`, and the first one of the others."""
+        edits, changes = Edits(), list(self.changes)
+        edits.add(self.edits)
+        for site in self.sites:
+            chosen = site.second if site.about in second else site.first
+            edits.add(chosen)
+            if chosen:
+                changes.append(site.start)
+        changes.sort()
+        for start, behind in self.unnamed:
+            at = bisect.bisect_left(changes, start)
+            if at < len(changes) and changes[at] < behind and (name := self._name(start, behind, second)):
+                edits.append(behind - 1, f" AS {always_quoted(name)}")
+        return edits.applied(self.text)
 
-        `chosen` are the numbers of the variants of all sites.
-        """
+    def _name(self, start: int, behind: int, second: Collection[str]) -> str:
+        """The name of a column without an alias: that of its field, or its text. It is "" for a very long text."""
         first, last = self.text.tokens[start], self.text.tokens[behind - 1]
-        site = self._fields.get(behind - 1)
-        if site is not None and not chosen[site] and self._values[behind - 1] == start:
+        about = self._fields.get(behind - 1)
+        if about is not None and about not in second and self._values[behind - 1] == start:
             return last.value
         text = self.text.sql[first.start : last.end]
         return " ".join(text.split()) if len(text) <= _LONGEST_NAME else ""
@@ -346,10 +350,9 @@ class _Reader:
         edits.drop(at, last)
         edits.replace(last, f", {literal(text.tokens[last].value)})")
         self._values[last] = start
-        self._fields[last] = len(self.sites)
         # All arrows of a chain refer to the value that it begins with.
-        about = self._arrows.setdefault(start, text.written(start, at))
-        self._add(Site(start, about, (edits, Edits())))
+        self._fields[last] = self._arrows.setdefault(start, text.written(start, at))
+        self._add(Site(start, self._fields[last], edits, Edits()))
 
     def _add(self, site: Site) -> None:
         if len(self.sites) == _MOST_SITES:
@@ -513,8 +516,8 @@ class _Reader:
         if len(written) == 1:
             self.edits.add(written[0])
             self.changes.append(at)
-            return
-        self._add(Site(at, text.written(at, end + 1), written))
+        else:
+            self._add(Site(at, text.written(at, end + 1), *written))
 
     def _end_column(self, behind: int, following: int = -1) -> None:
         """End a column before a token: it keeps its name if it has no alias. The next column begins at `following`."""
