@@ -153,9 +153,7 @@ class _Frame(Struct):
     keeps: bool = False
 
 
-def translated(
-    sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]
-) -> TranslatedStatement | None:
+def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
     """The statement translated into DuckDB's SQL; None if there is nothing to translate, or if it is longer than
     LONGEST.
 
