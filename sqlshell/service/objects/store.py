@@ -34,7 +34,7 @@ from sqlshell.service.objects.relation import column_rows, describe_relation
 from sqlshell.service.objects.result_rows import BOOLEAN, OWNED, TIMES, Facts, columns, keep, text
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.stores import stores
-from sqlshell.service.stores.entities import Entities, check_options
+from sqlshell.service.stores.entities import check_options, create_entity, drop_entity, insert_record
 from sqlshell.sql.identifiers import qualified
 
 _DESCRIBED = columns(
@@ -61,11 +61,10 @@ class Store(Kind):
         execution.get(self.name, asked.name)
         if {"uri", "uris"} & asked.options.keys():
             execution.check_unused(self.name, asked.name)
-        organizations = execution.services.organizations
-        stores.change(execution.organization, asked.name, asked.options, organizations, execution.is_canceled)
+        stores.change(execution.organization, asked.name, asked.options, execution.is_canceled)
 
     def test(self, name: str, execution: Execution) -> str:
-        return stores.test(execution.organization, name, execution.services.organizations)
+        return stores.test(execution.organization, name)
 
     def drop(self, asked: OfKind, execution: Execution) -> None:
         execution.get(self.name, asked.name)
@@ -120,7 +119,7 @@ class InsertEntity(DialectStatement, frozen=True):
             message = f"{self.names[-1]!r} is a stream, not an entity of a store; use INSERT INTO without ENTITY"
             raise Failure(sqlstate.UNSUPPORTED, message)
         store, entity = _entity(self.names, self.store, execution)
-        _entities(execution).insert(execution.organization, store, entity, self.value[0])
+        insert_record(execution.organization, store, entity, self.value[0])
         return Outcome(message="INSERT 1")
 
 
@@ -182,9 +181,7 @@ class Entity(Kind):
 
     def create(self, asked: OfKind, execution: Execution) -> None:
         store, entity = _entity(asked.names, asked.store, execution)
-        _entities(execution).create(
-            execution.organization, store, entity, asked.options, takes_over=asked.if_not_exists
-        )
+        create_entity(execution.organization, store, entity, asked.options, takes_over=asked.if_not_exists)
 
     def update(self, asked: OfKind, execution: Execution) -> None:
         """Check the options and change nothing: the options of topics do not apply to files."""
@@ -195,7 +192,7 @@ class Entity(Kind):
 
     def drop(self, asked: OfKind, execution: Execution) -> None:
         store, entity = _entity(asked.names, asked.store, execution)
-        _entities(execution).drop(execution.organization, store, entity)
+        drop_entity(execution.organization, store, entity)
 
     def facts(self, scope: Scope) -> list[Facts]:
         return entities(scope)
@@ -255,11 +252,6 @@ def entities(scope: Scope, store: str = "", folder: Sequence[str] | None = None)
                 facts = {**facts, "type": "file", "size": str(state.st_size), "modified": state.st_mtime}
             rows.setdefault((place, name), facts)
     return list(rows.values())
-
-
-def _entities(execution: Execution) -> Entities:
-    services = execution.services
-    return Entities(services.organizations, services.settings)
 
 
 def _entity(names: Names, store: str, execution: Execution) -> tuple[str, str]:

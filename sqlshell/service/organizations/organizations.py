@@ -72,7 +72,7 @@ class Organization:
         self.changing = threading.RLock()
         """Held while a database or store is created or dropped."""
         self.store_names: set[str] = {item.name for item in self.catalog.objects(organization_id, "store")}
-        self._owner = owner
+        self.owner = owner
         self._threads = ThreadPoolExecutor(running + OTHERS, thread_name_prefix="organization")
         self._pools: dict[str, Pool] = {}
         relations = (json.loads(item.name) for item in self.catalog.objects(organization_id, "stream"))
@@ -102,13 +102,13 @@ class Organization:
 
     def folder(self, name: str) -> Path:
         """Create a subfolder of the organization's folder, mode 0700."""
-        path = self._owner.folder(self.id) / name
+        path = self.owner.folder(self.id) / name
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
 
     def shared_file(self, name: str) -> SharedFile | None:
         """A file that all processes of the service find by its name, None if there are no others."""
-        return self._owner.shared_file(self.id, name)
+        return self.owner.shared_file(self.id, name)
 
     async def pool(self, name: str) -> Pool:
         """The pool of this name. Raises Failure if it does not exist or is stopped."""
@@ -190,7 +190,7 @@ class Organizations:
         self._system = system
         self.shared = shared
         """The place of results that several processes of the service share."""
-        self._settings = settings
+        self.settings = settings
         self._data = data.absolute() if data is not None else None
         self._temporary: Path | None = None
         self._single = single
@@ -329,21 +329,21 @@ class Organizations:
             return ""
         own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
         overlaps = folder == own or own in folder.parents or folder in own.parents
-        if self._settings.store_roots:
+        if self.settings.store_roots:
             return "" if self._beneath_root(folder) and not overlaps else "sqlshell serve --store-root"
         return "it overlaps with the service's own directory" if overlaps else ""
 
     @property
     def registry_hosts(self) -> Collection[str] | None:
         """The hosts where schema registries may be, besides loopback; None allows all, as in the embedded service."""
-        return None if self.is_embedded else self._settings.registry_hosts
+        return None if self.is_embedded else self.settings.registry_hosts
 
     def allows_writing(self, folder: Path) -> bool:
         """Whether a store in this folder may be writable: in a --store-root, or anywhere in the embedded service."""
         return self.is_embedded or (not self.why_no_store(folder) and self._beneath_root(folder))
 
     def _beneath_root(self, folder: Path) -> bool:
-        return any(root == folder or root in folder.parents for root in self._settings.store_roots)
+        return any(root == folder or root in folder.parents for root in self.settings.store_roots)
 
     def close(self) -> None:
         for organization in self._open.values():
@@ -363,7 +363,7 @@ class Organizations:
 
     def _limits(self) -> Limits:
         """The resource limits of an organization's engine."""
-        settings = self._settings
+        settings = self.settings
         return Limits(
             threads=settings.threads,
             memory=settings.memory or f"{memory_share(len(self.catalog.organizations())) >> 20}MiB",
@@ -374,7 +374,7 @@ class Organizations:
 
     def _opened(self, organization_id: str) -> Organization:
         if self._single is not None:
-            return Organization(organization_id, self._single, self, self._settings.running)
+            return Organization(organization_id, self._single, self, self.settings.running)
         from sqlshell.service.engines.process.frames import EngineConfig
         from sqlshell.service.engines.process.remote import RemoteEngine
         from sqlshell.service.organizations.copies import Copies
@@ -407,7 +407,7 @@ class Organizations:
                 organization.read_table_ids()
 
         engine = RemoteEngine(config, renewed)
-        settings = self._settings
+        settings = self.settings
         copies = Copies(engine, base / "copies", Limits(settings.threads, settings.memory), settings.quota)
         broken = broken_now()
         if made_first and not broken:

@@ -19,7 +19,7 @@ from sqlshell.service.catalog import missing
 from sqlshell.service.engines.duckdb.datafiles import ENDINGS
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
-from sqlshell.service.organizations.organizations import Organization, Organizations
+from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.settings import Settings, limit_note
 from sqlshell.service.stores import stores
 
@@ -42,95 +42,77 @@ _BRACKET: Final = re.compile(r"[\[\]{}]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 
 
-class Entities:
-    """Changes entities of an organization's stores, whose files may be as large as its results.
+def create_entity(
+    organization: Organization, store: str, name: str, options: Mapping[str, str], *, takes_over: bool
+) -> None:
+    """Create an empty file.
 
-    In a thread. Methods raise Failure.
+    With `takes_over`, an existing file without an extension becomes an entity if it contains JSON. Raises Failure.
     """
+    check_options(options)
+    settings = organization.owner.settings
+    _check_name(name, settings)
+    with organization.changing, _writable(organization, store) as place:
+        known = place.entities()
+        if any(entity.lower() == name.lower() for entity in known):
+            raise Failure(sqlstate.DUPLICATE, f"entity '{store}.{name}' already exists")
+        if len(known) >= stores.MOST:
+            raise Failure(sqlstate.LIMIT, f"store {store!r} already has the maximum of {len(known)} entities")
+        if name.lower().endswith(stores.WRITABLE):
+            _create_file(place, store, name)
+            return
+        if len(place.recorded) >= settings.objects:
+            number = len(place.recorded)
+            message = f"store {store!r} has {number} entities without a file extension {limit_note('objects')}"
+            raise Failure(sqlstate.LIMIT, message)
+        # Recorded before its file is created, because a record without a file has no effect.
+        _record(organization, store, place.recorded | {name})
+        try:
+            _create_file(place, store, name, takes_over=takes_over)
+        except Failure:
+            _record(organization, store, place.recorded)
+            raise
 
-    def __init__(self, organizations: Organizations, settings: Settings) -> None:
-        self._organizations = organizations
-        self._settings = settings
 
-    def create(
-        self, organization: Organization, store: str, name: str, options: Mapping[str, str], *, takes_over: bool = False
-    ) -> None:
-        """Create an empty file.
+def drop_entity(organization: Organization, store: str, name: str) -> None:
+    """Remove the file of an entity. Raises Failure."""
+    with organization.changing, _writable(organization, store) as place:
+        if name not in place.entities():
+            raise missing("entity", f"{store}.{name}")
+        # If the file was replaced meanwhile: unlink() removes no folder, and of a link only the link itself.
+        with _translating_errors(store, name), beneath.folder_of(place.root, name) as (inside, file):
+            os.unlink(file, dir_fd=inside)
+        if name in place.recorded:
+            _record(organization, store, place.recorded - {name})
 
-        With `takes_over`, an existing file without an extension becomes an entity if it contains JSON.
-        """
-        check_options(options)
-        _check_name(name, self._settings)
-        with organization.changing, self._writable(organization, store) as place:
-            known = place.entities()
-            if any(entity.lower() == name.lower() for entity in known):
-                raise _duplicate(store, name)
-            if len(known) >= stores.MOST:
-                raise Failure(sqlstate.LIMIT, f"store {store!r} already has the maximum of {len(known)} entities")
-            recorded = not name.lower().endswith(stores.WRITABLE)
-            if recorded and len(place.recorded) >= self._settings.objects:
-                number = len(place.recorded)
-                message = f"store {store!r} has {number} entities without a file extension {limit_note('objects')}"
-                raise Failure(sqlstate.LIMIT, message)
-            if recorded:
-                # Recorded before its file is created, because a record without a file has no effect.
-                _record(organization, store, place.recorded | {name})
-            try:
-                with _translating_errors(store, name):
-                    try:
-                        with beneath.open_file(place.root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
-                            return
-                    except FileExistsError:
-                        if not recorded:
-                            raise _not_ready(store, name, "a directory or special file of this name exists") from None
-                        if not takes_over:
-                            cause = f"file {name!r} already exists in the directory of store {store!r}"
-                            remedy = "use CREATE ENTITY IF NOT EXISTS to make it an entity"
-                            raise Failure(sqlstate.DUPLICATE, f"{cause}; {remedy}") from None
-                    with beneath.open_file(place.root, name) as file:
-                        _check_lines(file, f"{store}.{name}")
-            except Failure:
-                if recorded:
-                    _record(organization, store, place.recorded)
-                raise
 
-    def drop(self, organization: Organization, store: str, name: str) -> None:
-        """Remove the file of an entity."""
-        with organization.changing, self._writable(organization, store) as place:
-            if name not in place.entities():
-                raise missing("entity", f"{store}.{name}")
-            # If the file was replaced meanwhile: unlink() removes no folder, and of a link only the link itself.
-            with _translating_errors(store, name), beneath.folder_of(place.root, name) as (inside, file):
-                os.unlink(file, dir_fd=inside)
-            if name in place.recorded:
-                _record(organization, store, place.recorded - {name})
-
-    def insert(self, organization: Organization, store: str, name: str, text: str) -> None:
-        """Append a JSON record to an entity as one line, with one write."""
-        line = checked_record(text)
-        with self._writable(organization, store) as place:
-            known = place.entities()
-            if name not in known:
-                raise missing("entity", f"{store}.{name}")
-            if name not in place.recorded and not name.lower().endswith(stores.WRITABLE):
-                message = f"cannot add records to {name!r}: it is not a JSON entity ({', '.join(stores.WRITABLE)})"
-                raise Failure(sqlstate.UNSUPPORTED, message)
-            _check_name(name, self._settings)
-            if sum(state.st_size for state in known.values()) + len(line) > self._settings.quota:
-                message = f"the files of store {store!r} would exceed {self._settings.quota} bytes"
-                raise Failure(sqlstate.LIMIT, f"{message} (limit set by sqlshell serve --quota)")
-            with _translating_errors(store, name), beneath.open_file(place.root, name, os.O_RDWR | os.O_APPEND) as file:
-                _append(file, f"{store}.{name}", line)
-
-    @contextlib.contextmanager
-    def _writable(self, organization: Organization, store: str) -> Iterator[stores.Place]:
-        detail = organization.catalog.get(organization.id, "store", store).detail
-        if not detail.get("writable"):
-            message = f"store {store!r} is read-only; use UPDATE STORE … WITH ('writable' = TRUE) to allow changes"
+def insert_record(organization: Organization, store: str, name: str, text: str) -> None:
+    """Append a JSON record to an entity as one line, with one write. Raises Failure."""
+    line = checked_record(text)
+    quota = organization.owner.settings.quota
+    with _writable(organization, store) as place:
+        known = place.entities()
+        if name not in known:
+            raise missing("entity", f"{store}.{name}")
+        if name not in place.recorded and not name.lower().endswith(stores.WRITABLE):
+            message = f"cannot add records to {name!r}: it is not a JSON entity ({', '.join(stores.WRITABLE)})"
             raise Failure(sqlstate.UNSUPPORTED, message)
-        with stores.open_store(organization, store) as place:
-            stores.check_writable_place(str(place.folder), self._organizations)
-            yield place
+        if sum(state.st_size for state in known.values()) + len(line) > quota:
+            message = f"the files of store {store!r} would exceed {quota} bytes"
+            raise Failure(sqlstate.LIMIT, f"{message} (limit set by sqlshell serve --quota)")
+        with _translating_errors(store, name), beneath.open_file(place.root, name, os.O_RDWR | os.O_APPEND) as file:
+            _append(file, f"{store}.{name}", line)
+
+
+@contextlib.contextmanager
+def _writable(organization: Organization, store: str) -> Iterator[stores.Place]:
+    detail = organization.catalog.get(organization.id, "store", store).detail
+    if not detail.get("writable"):
+        message = f"store {store!r} is read-only; use UPDATE STORE … WITH ('writable' = TRUE) to allow changes"
+        raise Failure(sqlstate.UNSUPPORTED, message)
+    with stores.open_store(organization, store) as place:
+        stores.check_writable_place(str(place.folder), organization.owner)
+        yield place
 
 
 def check_options(options: Mapping[str, str]) -> None:
@@ -205,8 +187,21 @@ def _record(organization: Organization, store: str, names: frozenset[str]) -> No
     organization.catalog.change(organization.id, "store", store, {**detail, "entities": sorted(names)})
 
 
-def _duplicate(store: str, name: str) -> Failure:
-    return Failure(sqlstate.DUPLICATE, f"entity '{store}.{name}' already exists")
+def _create_file(place: stores.Place, store: str, name: str, *, takes_over: bool | None = None) -> None:
+    """Create an empty file. `takes_over` is None for a file with an extension."""
+    with _translating_errors(store, name):
+        try:
+            with beneath.open_file(place.root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL):
+                return
+        except FileExistsError:
+            if takes_over is None:
+                raise _not_ready(store, name, "a directory or special file of this name exists") from None
+            if not takes_over:
+                cause = f"file {name!r} already exists in the directory of store {store!r}"
+                remedy = "use CREATE ENTITY IF NOT EXISTS to make it an entity"
+                raise Failure(sqlstate.DUPLICATE, f"{cause}; {remedy}") from None
+        with beneath.open_file(place.root, name) as file:
+            _check_lines(file, f"{store}.{name}")
 
 
 @contextlib.contextmanager

@@ -274,13 +274,12 @@ def change(
     organization: Organization,
     store: str,
     options: Mapping[str, str],
-    organizations: Organizations,
     is_canceled: IsCanceled,
 ) -> None:
     """Change a store's options, and mount it again if its folder changes. Raises Failure."""
     with organization.changing:
         before = organization.catalog.get(organization.id, "store", store).detail
-        after = read_options(options, organizations, before)
+        after = read_options(options, organization.owner, before)
         reason = organization.broken.get(("store", store))
         if reason not in {None, NOT_GRANTED}:
             raise Failure(sqlstate.STORE_NOT_READY, f"cannot change store {store!r}: {reason}")
@@ -293,13 +292,13 @@ def change(
         organization.broken.pop(("store", store), None)
 
 
-def test(organization: Organization, store: str, organizations: Organizations) -> str:
+def test(organization: Organization, store: str) -> str:
     """Check a store and return a message. Raises Failure if it cannot be read, or is writable but cannot be written."""
     with open_store(organization, store) as place:
         number = len(place.entities())
         can = "read"
         if organization.catalog.get(organization.id, "store", store).detail.get("writable"):
-            check_writable_place(str(place.folder), organizations)
+            check_writable_place(str(place.folder), organization.owner)
             if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.root):
                 message = f"store {store!r} is writable, but the service has no permission to write to its directory"
                 raise Failure(sqlstate.STORE_NOT_READY, message)
