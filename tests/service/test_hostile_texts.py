@@ -16,7 +16,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.objects.grammar import read
 from sqlshell.service.objects.query import Application
 from sqlshell.service.objects.relation import without_key
-from sqlshell.service.statements.admission import ReadingThread
+from sqlshell.service.statements.admission import read_text
 from sqlshell.service.statements.secrets import redacted_statements
 from sqlshell.sql.script.blanks import first_word
 from sqlshell.sql.script.splitting import split
@@ -81,7 +81,7 @@ def test_comments_and_blanks_are_no_part_of_a_statement() -> None:
 
 
 def test_the_others_run_while_statements_are_looked_through_for_secrets() -> None:
-    thread, turns = ReadingThread(), 0
+    turns = 0
 
     async def others() -> None:
         nonlocal turns
@@ -95,13 +95,10 @@ def test_the_others_run_while_statements_are_looked_through_for_secrets() -> Non
         before = turns
         given = [f"create table t{number} (a int)" for number in range(2000)]
         given[1500] = "create secret x with ('secret_string' = 'hush')"
-        found = await thread.read(len(given) * 30, partial(redacted_statements, given))
+        found = await read_text(len(given) * 30, partial(redacted_statements, given))
         running.cancel()
         assert [number for number, item in enumerate(found) if item is not None] == [1500]
         assert found[1500] is not None and "hush" not in found[1500].text
         return turns - before
 
-    try:
-        assert asyncio.run(looked()) > 0
-    finally:
-        thread.close()
+    assert asyncio.run(looked()) > 0

@@ -25,7 +25,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Spool
 from sqlshell.service.settings import Settings
 from sqlshell.service.setup import make_statements
-from sqlshell.service.statements.runner import Batch, Batches
+from sqlshell.service.statements.runner import Batch, keep_batch
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import Storage
 from sqlshell.service.stores.stores import Place
@@ -466,18 +466,18 @@ def test_a_batch_shows_no_statement_of_another_organization(operator: Client, ma
 
 
 def test_batches_of_one_token_push_out_none_of_anothers(tmp_path: Path) -> None:
-    batches = Batches()
+    batches: dict[str, Batch] = {}
 
     def kept(owner: str, number: int) -> str:
         spool = Spool(lambda: tmp_path / "unused", 10)
         batch = Batch([Statement("select 1", "", owner, spool, ContextEcho()) for _ in range(number)], stops=True)
         batch.finished.set()
-        batches.keep(batch)
+        keep_batch(batches, batch)
         return batch.statements[0].statement_id
 
     mine = kept("quiet", 2)
     theirs = [kept("loud", 700) for _ in range(4)]
-    assert [batches.find(key) is not None for key in (mine, theirs[0], theirs[-1])] == [True, False, True]
+    assert [key in batches for key in (mine, theirs[0], theirs[-1])] == [True, False, True]
 
 
 def test_statements_are_for_their_own_token_and_for_owners(operator: Client, make: Make) -> None:

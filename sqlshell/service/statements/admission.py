@@ -45,18 +45,13 @@ SentText = tuple[str, str]
 """The text of a statement as it was sent, and the semicolon after it, with the blanks between them."""
 
 
-class ReadingThread:
-    """Reads long texts in one thread, so that the event loop goes on meanwhile. Used from the event loop."""
+_reader = ThreadPoolExecutor(1, thread_name_prefix="reading")
 
-    def __init__(self) -> None:
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="reading")
 
-    async def read(self, size: int, work: Callable[[], T]) -> T:
-        """Run a function that reads a text of `size` characters: in the thread if the text is long."""
-        return work() if size <= LONG else await asyncio.get_running_loop().run_in_executor(self._thread, work)
-
-    def close(self) -> None:
-        self._thread.shutdown(wait=False, cancel_futures=True)
+async def read_text(size: int, work: Callable[[], T]) -> T:
+    """Run a function that reads a text of `size` characters. For long texts there is one thread, so that the event loop
+    goes on meanwhile."""
+    return work() if size <= LONG else await asyncio.get_running_loop().run_in_executor(_reader, work)
 
 
 class Admission:
@@ -68,18 +63,16 @@ class Admission:
         sessions: Sessions,
         store: StatementStore,
         settings: Settings,
-        thread: ReadingThread,
     ) -> None:
         self._organizations = organizations
         self._sessions = sessions
         self._store = store
         self._settings = settings
-        self._thread = thread
         self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
 
     async def split(self, text: str) -> tuple[list[SentText], str]:
         """The statements of a text, and the name of its first backslash command. Raises Refusal."""
-        items = await self._thread.read(len(text), partial(split, text, self._settings.statements))
+        items = await read_text(len(text), partial(split, text, self._settings.statements))
         if not items:
             raise InvalidRequest("request.statement contains no statement")
         commands = (item.name for item in items if isinstance(item, script.BackslashCommand))
@@ -180,7 +173,7 @@ class Admission:
     ) -> list[Statement]:
         """The statements of a request, to be run in a session if it has one."""
         texts = [sql for sql, _ in given]
-        redacted = await self._thread.read(sum(map(len, texts)), partial(redacted_statements, texts))
+        redacted = await read_text(sum(map(len, texts)), partial(redacted_statements, texts))
         # If the caller may change the organization, a statement's organization is known only when it starts.
         organization = caller.organization
         if session is not None and self._organizations.is_embedded:

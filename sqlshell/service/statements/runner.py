@@ -28,7 +28,7 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.settings import Settings, limit_note
-from sqlshell.service.statements.admission import ReadingThread
+from sqlshell.service.statements.admission import read_text
 from sqlshell.service.statements.canceller import SESSION_ENDED, Canceller, end_of, when_stopped
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
 from sqlshell.service.statements.executor import Executor
@@ -85,6 +85,12 @@ class Batch(Struct, eq=False):
     size: int = 0
     """The size of all results in bytes."""
 
+    @property
+    def weight(self) -> int:
+        """Its share of KEPT_SIZE."""
+        texts = sum(len(item.sql) for item in self.statements)
+        return max(len(self.statements) * KEPT_SIZE // KEPT, texts + self.size)
+
     def ends_with(self, statement: Statement, sql_state: str) -> bool:
         """Whether the batch ends after a statement with this sqlState.
 
@@ -101,30 +107,22 @@ class Batch(Struct, eq=False):
         return sql_state == sqlstate.RUNNING or statement.spool.layout.form != "record" or self.size > RESULTS
 
 
-class Batches:
-    """The latest batches by the ID of their first statement."""
-
-    def __init__(self) -> None:
-        self._known: dict[str, Batch] = {}
-
-    def keep(self, batch: Batch) -> None:
-        """Add a batch. If there are too many, remove old ones, beginning with those of the token that has the most."""
-        self._known[batch.statements[0].statement_id] = batch
-        weights = {key: _weight(item) for key, item in self._known.items()}
-        weight = sum(weights.values())
-        if weight <= KEPT_SIZE:
-            return
-        shares: Counter[str] = Counter()
-        for key, item in self._known.items():
-            shares[item.statements[0].owner] += weights[key]
-        # Removes a few more than necessary, so that the next batches find room.
-        for key, item in sorted(self._known.items(), key=lambda entry: -shares[entry[1].statements[0].owner]):
-            if item.finished.is_set() and weight > 0.9 * KEPT_SIZE:
-                weight -= weights[key]
-                del self._known[key]
-
-    def find(self, statement_id: str) -> Batch | None:
-        return self._known.get(statement_id)
+def keep_batch(batches: dict[str, Batch], batch: Batch) -> None:
+    """Keep a batch by the ID of its first statement. If there are too many, remove old ones, beginning with those of
+    the token that has the most."""
+    batches[batch.statements[0].statement_id] = batch
+    weights = {key: item.weight for key, item in batches.items()}
+    weight = sum(weights.values())
+    if weight <= KEPT_SIZE:
+        return
+    shares: Counter[str] = Counter()
+    for key, item in batches.items():
+        shares[item.statements[0].owner] += weights[key]
+    # Removes a few more than necessary, so that the next batches find room.
+    for key, item in sorted(batches.items(), key=lambda entry: -shares[entry[1].statements[0].owner]):
+        if item.finished.is_set() and weight > 0.9 * KEPT_SIZE:
+            weight -= weights[key]
+            del batches[key]
 
 
 class EndedStatement(Struct, frozen=True):
@@ -170,7 +168,6 @@ class Runner:
         settings: Settings,
         canceller: Canceller,
         control: Control,
-        thread: ReadingThread,
         submit: Callable[[StatementRequest, Caller], Coroutine[Any, Any, list[Statement]]],
     ) -> None:
         self._organizations = organizations
@@ -179,7 +176,6 @@ class Runner:
         self._settings = settings
         self._canceller = canceller
         self._control = control
-        self._thread = thread
         self._submit = submit
         self._executor = Executor(organizations, sessions, store, settings)
         self._tasks: set[asyncio.Task[None]] = set()
@@ -313,7 +309,7 @@ class Runner:
     async def _next(self, submission: Submission, statement: Statement) -> None:
         """Run the next statement of a submission, and those after it that the engine can run in the same slot."""
         session, batch, submitted = submission.session, submission.batch, statement.organization
-        asked = await self._thread.read(len(statement.sql), statement.parsed.statement)
+        asked = await read_text(len(statement.sql), statement.parsed.statement)
         if is_control(asked):
             statement.context = session.echo()
             await self._control.run(session, statement, asked)
@@ -375,7 +371,7 @@ class Runner:
         batch = submission.batch
         statements = batch.statements[batch.at : batch.at + MOST_TOGETHER]
         for number, statement in enumerate(statements[1:], 1):
-            if not await self._thread.read(len(statement.sql), statement.parsed.is_for_engine):
+            if not await read_text(len(statement.sql), statement.parsed.is_for_engine):
                 return statements[:number]
             self._settle_in(submission.session, statement, None)
         return statements
@@ -550,8 +546,3 @@ def _check_lost(session: Session, statement: Statement) -> None:
     elif session.lost:
         session.lost = False
         raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
-
-
-def _weight(batch: Batch) -> int:
-    texts = sum(len(item.sql) for item in batch.statements)
-    return max(len(batch.statements) * KEPT_SIZE // KEPT, texts + batch.size)

@@ -19,10 +19,10 @@ from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.settings import Settings
-from sqlshell.service.statements.admission import LONG, Admission, ReadingThread, SentText
+from sqlshell.service.statements.admission import LONG, Admission, SentText
 from sqlshell.service.statements.canceller import Canceller, when_stopped
 from sqlshell.service.statements.control import Control, ControlStatement, is_control
-from sqlshell.service.statements.runner import NOT_RUN, Batch, Batches, Runner, Submission
+from sqlshell.service.statements.runner import NOT_RUN, Batch, Runner, Submission, keep_batch
 from sqlshell.service.statements.statement import Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.storage.storage import StorageError
@@ -53,14 +53,12 @@ class StatementService:
         self.draining = False
         self._sessions = Sessions(organizations, settings)
         self._ticking: asyncio.Task[None] | None = None
-        self._thread = ReadingThread()
-        self.admission = Admission(organizations, self._sessions, store, settings, self._thread)
+        self.admission = Admission(organizations, self._sessions, store, settings)
         self.canceller = Canceller(organizations, self._sessions, store, settings)
         control = Control(self._sessions, store, self.canceller, cluster)
-        self._runner = Runner(
-            organizations, self._sessions, store, settings, self.canceller, control, self._thread, self.submit
-        )
-        self._batches = Batches()
+        self._runner = Runner(organizations, self._sessions, store, settings, self.canceller, control, self.submit)
+        self._batches: dict[str, Batch] = {}
+        """The latest batches by the ID of their first statement."""
         self._membership: Membership | None = None
 
     def start(self) -> None:
@@ -89,7 +87,6 @@ class StatementService:
         attachments = attachments or Attachments()
         with contextlib.ExitStack() as unless_started:
             unless_started.callback(attachments.close)
-            self._check_accepting()
             given, command = await self.admission.split(request.statement)
             parsed = ParsedStatement(given[0][0], dialect_of(self.organizations))
             control = _control_statement(parsed) if len(given) == 1 and not command else None
@@ -116,11 +113,10 @@ class StatementService:
         attachments.close()
         if attached:
             raise InvalidRequest("a batch cannot have attachments; submit the statement that needs them separately")
-        self._check_accepting()
         given = [_split_semicolon(text) for text in request.statements or []]
         session, statements = await self._admit(request, caller, given, 1, of_failed=1)
         batch = Batch(statements, request.on_error != "continue")
-        self._batches.keep(batch)
+        keep_batch(self._batches, batch)
         if session is None:
             batch.finished.set()
         else:
@@ -134,7 +130,7 @@ class StatementService:
 
     def find_batch(self, statement_id: str, caller: Caller) -> Batch | None:
         """The batch that begins with this statement, if the caller may see all of it."""
-        batch = self._batches.find(statement_id)
+        batch = self._batches.get(statement_id)
         if batch is None:
             return None
         # Clients poll a long batch often, so each pair is checked once.
@@ -169,13 +165,8 @@ class StatementService:
         if self._membership is not None:
             await self._membership.close()
         self.admission.close()
-        self._thread.close()
         self._sessions.close()
         self.organizations.close()
-
-    def _check_accepting(self) -> None:
-        if self.draining:
-            raise ShuttingDown("the service is shutting down")
 
     async def _admit(
         self,
@@ -186,7 +177,9 @@ class StatementService:
         of_failed: int | None = None,
     ) -> tuple[Session | None, list[Statement]]:
         """The session and statements of a request; if no session can be opened, it is None, and the statements, or the
-        first `of_failed` of them, have failed."""
+        first `of_failed` of them, have failed. Raises Refusal."""
+        if self.draining:
+            raise ShuttingDown("the service is shutting down")
         try:
             admitted = await self.admission.admit(request, caller, given, times)
         except Failure as failure:
