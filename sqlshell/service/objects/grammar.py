@@ -10,7 +10,6 @@ from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.lexer import BLANK, HEAD, Tokens
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import DialectStatement
-from sqlshell.service.objects.query import read_application
 from sqlshell.service.organizations.organizations import Organizations
 
 READ_LENGTH = 1 << 20
@@ -50,6 +49,8 @@ class Dialect:
             return None
         word = found[0].lower()
         if word == "begin":
+            from sqlshell.service.objects.query import read_application
+
             return read_application(sql)
         if word not in self.forms:
             return None

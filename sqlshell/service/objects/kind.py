@@ -171,9 +171,14 @@ class Execution(Struct, frozen=True):
 
 
 class DialectStatement(Struct, frozen=True, kw_only=True):
-    """A statement of the dialect, read by a Form. `verb` is the first word of one about an object, in lower case."""
+    """A statement of the dialect, read by a Form. `verb` is its first word in lower case if somebody asks."""
 
     verb: str = ""
+
+    @property
+    def is_control(self) -> bool:
+        """Whether it is about statements or sessions, so that it waits for none of them."""
+        return False
 
     def needs(self) -> Needs:
         return Needs()

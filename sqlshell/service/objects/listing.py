@@ -59,6 +59,11 @@ class List(DialectStatement, frozen=True):
     show: bool = False
     options: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_control(self) -> bool:
+        # The engine evaluates a condition, and SHOW may be about one of its relations.
+        return self.what in {"queries", "sessions"} and not self.where and not self.show
+
     def needs(self) -> Needs:
         # The engine evaluates a condition.
         work = Work.ENGINE if self.where else Work.SERVICE
@@ -100,7 +105,7 @@ def forms(kinds: Sequence[Kind], *, server: bool) -> Iterator[Form[DialectStatem
     def made(what: str, **values: Any) -> List:
         if values.get("names") and not values.get("place"):
             values["place"] = "database" if what == "schemas" else "schema"
-        return List(what, by_plural.get(what), **values)
+        return List(what, by_plural.get(what), verb="list", **values)
 
     shown = [kind for kind in kinds if kind.shown and not (server and "show" in kind.left_to_servers)]
     # The engine has no statement that begins with LIST.

@@ -17,22 +17,24 @@ from sqlshell.sql.script.splitting import split
 _END = re.compile(r"(?<!\w)END\s+APPLICATION\Z", re.I)
 
 
-class DescribeQuery(DialectStatement, frozen=True):
+class AboutQuery(DialectStatement, frozen=True):
+    """DESCRIBE, TERMINATE and RESTART of a query; `part` is what DESCRIBE shows of it."""
+
     statement_id: str
     part: str = ""
 
-
-class Terminate(DialectStatement, frozen=True):
-    statement_id: str
+    @property
+    def is_control(self) -> bool:
+        return self.verb != "restart"
 
 
 class TerminateSession(DialectStatement, frozen=True):
     name: str
     when_idle: bool = False
 
-
-class Restart(DialectStatement, frozen=True):
-    statement_id: str
+    @property
+    def is_control(self) -> bool:
+        return True
 
 
 class DescribeStatement(DialectStatement, frozen=True):
@@ -65,13 +67,13 @@ class Query(Kind):
     )
 
     def forms(self) -> Iterator[Form[DialectStatement]]:
-        yield Form("TERMINATE QUERY ! <statement_id:id>", Terminate)
+        yield Form("TERMINATE QUERY ! <statement_id:id>", AboutQuery, verb="terminate")
         yield Form("TERMINATE SESSION ! <name:id> [ WHEN IDLE =when_idle ]", TerminateSession)
         part = "part:METRICS|EVENTS|STATE|HISTORY"
-        yield Form(f"DESCRIBE QUERY {part} <statement_id:id>", DescribeQuery)
-        yield Form("DESCRIBE QUERY <statement_id:id>", DescribeQuery)
+        yield Form(f"DESCRIBE QUERY {part} <statement_id:id>", AboutQuery, verb="describe")
+        yield Form("DESCRIBE QUERY <statement_id:id>", AboutQuery, verb="describe")
         yield Form("DESCRIBE <sql:making>", DescribeStatement)
-        yield Form("RESTART QUERY ! <statement_id:id>", Restart)
+        yield Form("RESTART QUERY ! <statement_id:id>", AboutQuery, verb="restart")
 
     def listed(self, place: Place, execution: Execution) -> Listed:
         return self.listing, (), execution.queries()
@@ -97,4 +99,4 @@ def read_application(sql: str) -> Application | None:
     if not tail or begin > tail.start():
         return None
     items = split(text[begin : tail.start()])
-    return Application(names[0], tuple(item.text for item in items if isinstance(item, Statement)))
+    return Application(names[0], tuple(item.text for item in items if isinstance(item, Statement)), verb="application")

@@ -12,9 +12,7 @@ from typing import TYPE_CHECKING, TypeGuard
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import Outcome, Rights, Sink
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.kind import require
-from sqlshell.service.objects.listing import List
-from sqlshell.service.objects.query import DescribeQuery, Query, Terminate, TerminateSession
+from sqlshell.service.objects.kind import DialectStatement, require
 from sqlshell.service.objects.result_rows import Facts, keep, stamp, table
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.statements.canceller import TERMINATE_SECONDS, Canceller
@@ -23,19 +21,16 @@ from sqlshell.service.statements.store import StatementStore
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
-
-ControlStatement = Terminate | TerminateSession | DescribeQuery | List
-"""Statements about statements and sessions. Alone in a submission, they bypass the queues of session and pool."""
+    from sqlshell.service.objects.query import TerminateSession
 
 HIDDEN = "<insufficient privilege>"
 """Shown instead of a statement that the caller may not read."""
 
 
-def is_control(asked: object) -> TypeGuard[ControlStatement]:
-    if isinstance(asked, List):
-        # The engine evaluates a condition, and SHOW may be about one of its relations.
-        return asked.what in {"queries", "sessions"} and not asked.where and not asked.show
-    return isinstance(asked, Terminate | TerminateSession | DescribeQuery)
+def is_control(asked: DialectStatement | None) -> TypeGuard[DialectStatement]:
+    """Whether a statement is about statements or sessions. Alone in a submission, it bypasses the queues of session and
+    pool."""
+    return asked is not None and asked.is_control
 
 
 class Control:
@@ -49,24 +44,27 @@ class Control:
         self._store = store
         self._canceller = canceller
 
-    async def run(self, session: Session, statement: Statement, asked: ControlStatement) -> None:
+    async def run(self, session: Session, statement: Statement, asked: DialectStatement) -> None:
         """Run a control statement, which does not change the context. Raises Failure."""
         self._store.note_begun([statement])
         # The operator needs these statements most when the storage of results cannot be used.
         statement.spool.may_stay_local = True
+        from sqlshell.service.objects.listing import List
+        from sqlshell.service.objects.query import AboutQuery, TerminateSession
+
         match asked:
-            case Terminate():
+            case AboutQuery(verb="terminate"):
                 statement.start()
                 outcome = Outcome(message=await self._terminate(session, asked.statement_id))
             case TerminateSession():
                 await self._terminate_session(session, statement, asked)
                 outcome = Outcome(message="TERMINATE SESSION")
-            case DescribeQuery():
+            case AboutQuery():
                 target = await self.readable(session, asked.statement_id, "DESCRIBE QUERY")
                 outcome = _describe(await self._state_of(target), asked.part, statement.spool)
             case List(what="sessions"):
                 outcome = await self._list_sessions(session, statement.spool)
-            case List():
+            case _:
                 outcome = await asyncio.to_thread(self._list_queries, session, statement)
         statement.outcome = outcome
         statement.spool.finish()
@@ -74,6 +72,8 @@ class Control:
 
     def _list_queries(self, session: Session, statement: Statement) -> Outcome:
         """LIST QUERIES, in a thread: a thousand rows take a while."""
+        from sqlshell.service.objects.query import Query
+
         outcome = keep(Query.listing, listed(self._store, session, statement), statement.spool)
         statement.spool.finish()
         return outcome

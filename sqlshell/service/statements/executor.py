@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from msgspec.structs import replace
 
@@ -43,7 +43,6 @@ from sqlshell.service.objects.kind import (
     check_role,
 )
 from sqlshell.service.objects.names import NOT_FOUND, check_called, check_named, with_missing_database
-from sqlshell.service.objects.query import Application, DescribeStatement
 from sqlshell.service.objects.result_rows import Facts
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
@@ -54,6 +53,9 @@ from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.kinds import verb
+
+if TYPE_CHECKING:
+    from sqlshell.service.objects.query import Application
 
 COPY_DATA = "stdin"
 """The attachment with the data of COPY … FROM STDIN."""
@@ -176,7 +178,8 @@ class Executor:
 
     def _look_at_schemas(self, session: Session, asked: DialectStatement | None, sql: str) -> None:
         """Move sessions out of dropped schemas, after the transaction that may have dropped one."""
-        changed = isinstance(asked, Application) or (SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None)
+        may_change = SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None
+        changed = may_change or (asked is not None and asked.verb == "application")
         session.changes_schemas = session.changes_schemas or changed
         if session.changes_schemas and not session.connection.transaction:
             session.changes_schemas = False
@@ -230,6 +233,8 @@ class Executor:
         self, session: Session, asked: DialectStatement, statement: Statement, execution: Execution
     ) -> Outcome:
         """Run a statement that is about statements."""
+        from sqlshell.service.objects.query import Application, DescribeStatement
+
         if isinstance(asked, Application):
             return self._application(session, asked, statement, execution.options)
 

@@ -8,7 +8,7 @@ import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine, Sequence
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -21,8 +21,6 @@ from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngin
 from sqlshell.service.failure import Failure, Refusal
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.kind import DialectStatement, StartedFeed, Work
-from sqlshell.service.objects.listing import List
-from sqlshell.service.objects.query import Restart
 from sqlshell.service.objects.result_rows import table
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import Pool
@@ -30,13 +28,16 @@ from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.settings import Settings, limit_note
 from sqlshell.service.statements.admission import read_text
 from sqlshell.service.statements.canceller import SESSION_ENDED, Canceller, end_of, when_stopped
-from sqlshell.service.statements.control import Control, ControlStatement, is_control
+from sqlshell.service.statements.control import Control, is_control
 from sqlshell.service.statements.executor import Executor
 from sqlshell.service.statements.secrets import Secret
 from sqlshell.service.statements.statement import NOT_BEGUN, STOPPED, Statement
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.analysis.secrets import names_secret
+
+if TYPE_CHECKING:
+    from sqlshell.service.objects.query import AboutQuery
 
 REPORT_SECONDS = 0.05
 """How long the ends of statements are collected before they are recorded together."""
@@ -189,7 +190,7 @@ class Runner:
         self._spawn(self._run(submission))
 
     def start_control(
-        self, session: Session, request: StatementRequest, statement: Statement, asked: ControlStatement
+        self, session: Session, request: StatementRequest, statement: Statement, asked: DialectStatement
     ) -> None:
         """Run a control statement that is alone in its submission, beside what runs in its session."""
         self._spawn(self._run_control(session, request, statement, asked))
@@ -255,7 +256,7 @@ class Runner:
                 self._canceller.finish(statement, sqlstate.CANCELED, message, session)
 
     async def _run_control(
-        self, session: Session, request: StatementRequest, statement: Statement, asked: ControlStatement
+        self, session: Session, request: StatementRequest, statement: Statement, asked: DialectStatement
     ) -> None:
         try:
             await self._guarded(statement, None, self._run_alone(session, request, statement, asked))
@@ -263,7 +264,7 @@ class Runner:
             self._sessions.release(session)
 
     async def _run_alone(
-        self, session: Session, request: StatementRequest, statement: Statement, asked: ControlStatement
+        self, session: Session, request: StatementRequest, statement: Statement, asked: DialectStatement
     ) -> None:
         if not session.name:
             await self._adopt(session, request)
@@ -315,10 +316,10 @@ class Runner:
             await self._control.run(session, statement, asked)
             return
         self._settle_in(session, statement, asked)
-        statement.spool.may_stay_local = isinstance(asked, List)
+        statement.spool.may_stay_local = asked is not None and asked.verb == "list"
         _check_lost(session, statement)
-        if isinstance(asked, Restart):
-            await self._restart(session, statement, asked)
+        if asked is not None and asked.verb == "restart":
+            await self._restart(session, statement, cast("AboutQuery", asked))
             return
         organization, awaited = session.organization, session.organization.engine.traits.awaited
         together = [statement] if asked is not None or awaited else await self._together(submission)
@@ -448,7 +449,7 @@ class Runner:
             # Others may see the changes.
             self._spawn(session.organization.streams.changed())
 
-    async def _restart(self, session: Session, statement: Statement, asked: Restart) -> None:
+    async def _restart(self, session: Session, statement: Statement, asked: AboutQuery) -> None:
         """Run a statement again as a new one of this caller, in a new session with the old context and current role.
 
         Raises Failure.

@@ -16,12 +16,13 @@ from sqlshell.service.catalog import Caller
 from sqlshell.service.failure import Failure, InvalidRequest, ShuttingDown
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
+from sqlshell.service.objects.kind import DialectStatement
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.settings import Settings
 from sqlshell.service.statements.admission import LONG, Admission, SentText
 from sqlshell.service.statements.canceller import Canceller, when_stopped
-from sqlshell.service.statements.control import Control, ControlStatement, is_control
+from sqlshell.service.statements.control import Control, is_control
 from sqlshell.service.statements.runner import NOT_RUN, Batch, Runner, Submission, keep_batch
 from sqlshell.service.statements.statement import Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
@@ -224,7 +225,7 @@ class StatementService:
         await self.canceller.sweep_feeds()
 
 
-def _control_statement(parsed: ParsedStatement) -> ControlStatement | None:
+def _control_statement(parsed: ParsedStatement) -> DialectStatement | None:
     """The parsed statement, if it is a control statement; None for others."""
     if len(parsed.sql) <= LONG:
         with contextlib.suppress(Failure):
