@@ -42,7 +42,7 @@ def install() -> None:
     if not sys.platform.startswith("linux"):
         # Elsewhere a process adopts none of its grandchildren.
         return
-    from sqlshell.service.engines.process import launching
+    from sqlshell.service.engines.process import process
 
     service, libc = os.getpid(), ctypes.CDLL(None)
     libc.prctl(_ADOPT, 1, 0, 0, 0)
@@ -72,7 +72,7 @@ def install() -> None:
             self._close_pipe_fds(*streams)  # type: ignore[attr-defined]
 
     named = {name: getattr(subprocess, name) for name in ("DEVNULL", "PIPE")}
-    vars(launching)["subprocess"] = SimpleNamespace(Popen=Forked, **named)
+    vars(process)["subprocess"] = SimpleNamespace(Popen=Forked, **named)
 
 
 def leave(run: Callable[[], object]) -> NoReturn:

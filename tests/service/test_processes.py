@@ -31,7 +31,7 @@ from sqlshell.service.engines.engine import (
 from sqlshell.service.engines.process import remote
 from sqlshell.service.engines.process.child import Session
 from sqlshell.service.engines.process.frames import EngineConfig
-from sqlshell.service.engines.process.launching import MEMORY
+from sqlshell.service.engines.process.process import ALLOCATORS
 from sqlshell.service.engines.process.remote import MOST_IDLE, RemoteConnection, RemoteEngine
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.results.results import Discard, Spool
@@ -411,7 +411,7 @@ def test_it_has_no_descriptor_and_no_variable_of_its_parent(host: Host, monkeypa
             pytest.skip("only root may look at a process that gave up being looked at")
         ours = {str(entry.readlink()) for entry in Path("/proc/self/fd").iterdir() if entry.is_symlink()}
     names = {item.partition("=")[0] for item in environment if item}
-    assert names <= {"LC_ALL", "TMPDIR", *MEMORY}
+    assert names <= {"LC_ALL", "TMPDIR", *ALLOCATORS}
     assert ours.intersection(descriptors) <= {"/dev/null"}
     assert str(host.folder / "secret") not in descriptors
     assert sum(item.startswith("socket:") for item in descriptors) <= 3
@@ -423,7 +423,7 @@ import os, sys, time
 from pathlib import Path
 from sqlshell.service.engines.engine import Limits, RunOptions
 from sqlshell.service.engines.process.frames import EngineConfig
-from sqlshell.service.engines.process.launching import MEMORY
+from sqlshell.service.engines.process.process import ALLOCATORS
 from sqlshell.service.engines.process.remote import RemoteEngine
 from sqlshell.service.results.results import Discard
 folder = Path(sys.argv[1])

@@ -22,8 +22,8 @@ from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import CatalogQuery, Limits, LocalEngine
-from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.process.frames import COPY, CopyReport, CopyRequest
+from sqlshell.service.engines.process.process import launch
 from sqlshell.service.engines.sandbox import sandbox
 from sqlshell.service.engines.sandbox.beneath import Stamp
 from sqlshell.service.failure import Failure
@@ -155,7 +155,7 @@ class Copies:
 
 def _converted(order: CopyRequest, is_canceled: IsCanceled) -> tuple[dict[str, CopyReport], str]:
     """Run a converter: its last report of each entity, and why it ended too early, "" if it did not."""
-    process = launching.begin(
+    process = launch(
         "sqlshell.service.engines.converter",
         descriptors=[order.root],
         temporary=Path(order.into),

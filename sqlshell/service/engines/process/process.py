@@ -8,14 +8,15 @@ import queue
 import signal
 import socket
 import subprocess
+import sys
 import threading
-from collections.abc import Iterator
-from typing import Any, Final
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import IO, Any, Final
 
 import msgspec
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.process import launching
 from sqlshell.service.engines.process.frames import (
     MEMORY_NOTE,
     Answer,
@@ -39,6 +40,17 @@ EXIT_SECONDS: Final = 5.0
 
 IDLE: Final = 8
 """The maximum number of idle channels."""
+
+
+ALLOCATORS: Final = {
+    "DUCKDB_JE_MALLOC_CONF": "retain:false",
+    "MALLOC_ARENA_MAX": "4",
+    "MALLOC_MMAP_THRESHOLD_": "1048576",
+    "MALLOC_TRIM_THRESHOLD_": "1048576",
+}
+"""Settings of DuckDB's and the C library's allocators: addresses of freed memory would count against the memory limit,
+and glibc keeps them after it has freed a large block, unless its thresholds are set.
+"""
 
 
 class ProcessEnded(Exception):
@@ -197,7 +209,7 @@ class Process:
             with self._theirs:
                 number = self._theirs.fileno()
                 module = "sqlshell.service.engines.process.child"
-                self._child = launching.begin(module, descriptors=[number], arguments=[str(number), str(os.getpid())])
+                self._child = launch(module, descriptors=[number], arguments=[str(number), str(os.getpid())])
             if self._why:
                 self.kill(self._why)
             # A process that ends with unread messages resets the connection.
@@ -253,3 +265,35 @@ class Process:
             cause = f", perhaps because it ran out of memory {MEMORY_NOTE}" if lacks_memory else ""
             return f"the engine's process was killed by {name}{cause}"
         return f"the engine's process was killed by signal {-code}"
+
+
+def launch(
+    module: str,
+    *,
+    descriptors: Sequence[int] = (),
+    arguments: Sequence[str] = (),
+    temporary: Path | None = None,
+    stdin: int | IO[bytes] = subprocess.DEVNULL,
+    stdout: int | IO[bytes] = subprocess.DEVNULL,
+) -> subprocess.Popen[bytes]:
+    """Start `main()` of a module in a process; its result is the exit code. The process has `descriptors` by their
+    numbers, `arguments` in sys.argv, and its temporary files in `temporary`.
+
+    Its imports come from the same directories as here. Raises OSError.
+    """
+    # Anybody may own the current directory.
+    path = [item for item in sys.path if item and Path(item).is_absolute()]
+    code = f"import sys; sys.path[:] = {path!r}; from {module} import main; sys.exit(main())"
+    environment = {"LC_ALL": "C.UTF-8", **ALLOCATORS}
+    if temporary is not None:
+        environment["TMPDIR"] = str(temporary)
+    return subprocess.Popen(
+        [sys.executable, "-I", "-X", "utf8", "-c", code, *arguments],
+        stdin=stdin,
+        stdout=stdout,
+        stderr=subprocess.DEVNULL,
+        env=environment,
+        cwd="/",
+        pass_fds=tuple(descriptors),
+        start_new_session=True,
+    )
