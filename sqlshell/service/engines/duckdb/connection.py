@@ -150,6 +150,7 @@ class DuckdbConnection:
         with self._statement(options) as running:
             self._translate(sql, options, running)
             statement = parsed(self._connection, running.sql)
+            running.kind = statement.kind
             if statement.kind != "SELECT" or writes_inside(running.sql):
                 return None
             # The rows of the SELECT are read again and again, in a READ ONLY transaction of the engine's own.
@@ -170,6 +171,7 @@ class DuckdbConnection:
         with self._statement(options) as running:
             self._translate(sql, options, running)
             checked = self._checked(parsed(self._connection, running.sql), options)
+            running.kind = checked.kind
             if options.streams:
                 StreamUse(self._connection, options.streams, self.resolve, running.sql, bound=not self._open).check()
             # In a READ ONLY transaction, DuckDB would not plan what changes something.
