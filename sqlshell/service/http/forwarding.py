@@ -92,17 +92,11 @@ class Forwarding:
             return None
         body = msgspec.json.encode(asked)
         with contextlib.ExitStack() as stack:
-            given: dict[str, Any] = {
-                "content": body,
-                "headers": {"content-type": "application/json", PROCESS: peer.process},
-                "timeout": _SUBMITTING,
-            }
-            if files.files:
-                parts: list[Any] = [("request", (None, body, "application/json"))]
-                for item in files.files:
-                    parts.append(("attachments", (item.name, stack.enter_context(item.path.open("rb")))))
-                given = {"files": parts, "headers": {PROCESS: peer.process}, "timeout": _SUBMITTING}
-            work = self._passed_on(request, "POST", peer, "/v2/statements", given)
+            parts: list[Any] = [("request", (None, body, JSON))]
+            for item in files.files:
+                parts.append(("attachments", (item.name, stack.enter_context(item.path.open("rb")))))
+            headers = {PROCESS: peer.process}
+            work = self._passed_on(request, "POST", peer, "/v2/statements", headers, _SUBMITTING, files=parts)
             try:
                 return await self._while_alive(work, peer)
             except (httpx.ConnectError, httpx.ConnectTimeout, httpx.InvalidURL):
@@ -127,7 +121,7 @@ class Forwarding:
             return None
         path = f"{request.url.path}{f'?{request.url.query}' if request.url.query else ''}"
         try:
-            return await self._passed_on(request, request.method, peer, path, {"headers": {}, "timeout": _LOOKING_UP})
+            return await self._passed_on(request, request.method, peer, path, {}, _LOOKING_UP)
         except (httpx.HTTPError, httpx.InvalidURL):
             return message(BATCH_SILENT, 503, {"Retry-After": "2"}) if "batch" in request.query_params else None
 
@@ -155,17 +149,22 @@ class Forwarding:
             request.scope[BASE] = request.headers.get(BASE_URL)
         return known
 
-    async def close(self) -> None:
-        await self._client.aclose()
-
     async def _passed_on(
-        self, request: Request, method: str, peer: Peer, path: str, given: Mapping[str, Any]
+        self,
+        request: Request,
+        method: str,
+        peer: Peer,
+        path: str,
+        headers: Mapping[str, str],
+        timeout: httpx.Timeout,
+        files: Any = None,
     ) -> Response:
         """The response of another process. Raises httpx.HTTPError and httpx.InvalidURL."""
-        headers = {name: request.headers[name] for name in _REQUEST if name in request.headers}
-        headers |= {**given["headers"], FORWARDED: self._key, "accept-encoding": "identity"}
-        headers[BASE_URL] = f"{request.url.scheme}://{request.url.netloc}"
-        asked = self._client.build_request(method, f"{peer.address}{path}", **{**given, "headers": headers})
+        given = {name: request.headers[name] for name in _REQUEST if name in request.headers}
+        base = f"{request.url.scheme}://{request.url.netloc}"
+        given |= {**headers, FORWARDED: self._key, BASE_URL: base, "accept-encoding": "identity"}
+        url = f"{peer.address}{path}"
+        asked = self._client.build_request(method, url, headers=given, files=files, timeout=timeout)
         try:
             answer = await self._client.send(asked, stream=True)
         except httpx.TransportError as error:
