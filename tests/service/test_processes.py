@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -30,7 +31,7 @@ from sqlshell.service.engines.engine import (
 )
 from sqlshell.service.engines.process import remote
 from sqlshell.service.engines.process.child import Session
-from sqlshell.service.engines.process.frames import EngineConfig
+from sqlshell.service.engines.process.frames import EngineConfig, Report, frame, read_report, receive
 from sqlshell.service.engines.process.process import ALLOCATORS
 from sqlshell.service.engines.process.remote import MOST_IDLE, RemoteConnection, RemoteEngine
 from sqlshell.service.failure import Failure, ResultLost
@@ -179,6 +180,18 @@ def test_a_link_that_an_engine_leaves_is_not_taken_for_a_result(host: Host, tmp_
     with pytest.raises(OSError, match="not a regular file"):
         remote._move(link, target)
     assert not target.exists() and tmp_path.exists()
+
+
+def test_the_service_takes_no_descriptor_from_an_engine(tmp_path: Path) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs, (tmp_path / "file").open("w") as file:
+        before = os.dup(file.fileno())
+        os.close(before)
+        socket.send_fds(theirs, [frame(Report(1, 0.5))], [file.fileno()])
+        assert read_report(receive(ours)) == Report(1, 0.5)
+        after = os.dup(file.fileno())
+        os.close(after)
+    assert before == after
 
 
 def test_a_link_in_the_place_of_a_result_is_not_followed(host: Host, tmp_path: Path) -> None:
@@ -422,7 +435,7 @@ OWNER = """
 import os, sys, time
 from pathlib import Path
 from sqlshell.service.engines.engine import Limits, RunOptions
-from sqlshell.service.engines.process.frames import EngineConfig
+from sqlshell.service.engines.process.frames import EngineConfig, Report, frame, read_report, receive
 from sqlshell.service.engines.process.process import ALLOCATORS
 from sqlshell.service.engines.process.remote import RemoteEngine
 from sqlshell.service.results.results import Discard

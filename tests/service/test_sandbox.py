@@ -172,7 +172,7 @@ def test_a_process_that_cannot_be_restricted_does_not_go_on(tmp_path: Path) -> N
             timeout=60,
             check=False,
         )
-        error = read_answer(receive(ours)[0]).error
+        error = read_answer(receive(ours)).error
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
     assert error is not None and "cannot be restricted" in error.message and "landlock_add_rule" in error.message
 

@@ -169,7 +169,7 @@ class Host:
         number = order.connection
         match order.method:
             case "serve":
-                self._begin(functools.partial(self._serve, socket.socket(fileno=descriptors[0])))
+                self._begin(functools.partial(self._serve, socket.socket(fileno=descriptors.pop())))
             case "interrupt":
                 self._session(number).interrupt(order.number)
             case "progress":
@@ -211,7 +211,7 @@ class Host:
 
     def _serve_call(self, channel: socket.socket) -> bool:
         try:
-            body, _ = receive(channel)
+            body = receive(channel)
             if body:
                 send(channel, self._answer(read_call(body)))
             return bool(body)
@@ -365,7 +365,7 @@ def main() -> NoReturn:
 
 
 def _serve_orders(orders: socket.socket) -> None:
-    body, _ = receive(orders)
+    body = receive(orders)
     if not body:
         return
     config = read_config(body)
@@ -377,10 +377,8 @@ def _serve_orders(orders: socket.socket) -> None:
         os._exit(1)
     host = Host(orders, engine)
     send(orders, Answer(result=Opened(engine.first_database, dict(engine.broken), str(protections))))
-    while True:
-        body, descriptors = receive(orders)
-        if not body:
-            return
+    descriptors: list[int] = []
+    while body := receive(orders, descriptors):
         order = read_call(body)
         if order.method == "stop":
             host.close()

@@ -173,12 +173,17 @@ def send(to: socket.socket, message: Struct) -> None:
     to.sendall(frame(message))
 
 
-def receive(source: socket.socket) -> tuple[bytes | bytearray, list[int]]:
-    """Wait for the next message, and the descriptors sent with it; the message is empty if the other side has closed
-    the socket. Raises OSError; MemoryError for a message that was read and discarded."""
-    head, descriptors, _, _ = socket.recv_fds(source, _LENGTH.size, 1, socket.MSG_WAITALL)
+def receive(source: socket.socket, descriptors: list[int] | None = None) -> bytes | bytearray:
+    """Wait for the next message; it is empty if the other side has closed the socket. Descriptors that come with it
+    are added to a list. Raises OSError; MemoryError for a message that was read and discarded."""
+    if descriptors is None:
+        # The kernel closes descriptors that nobody asks for: the service takes none from an engine's process.
+        head = source.recv(_LENGTH.size, socket.MSG_WAITALL)
+    else:
+        head, taken, _, _ = socket.recv_fds(source, _LENGTH.size, 1, socket.MSG_WAITALL)
+        descriptors += taken
     if len(head) < _LENGTH.size:
-        return b"", descriptors
+        return b""
     [length] = _LENGTH.unpack(head)
     if length > MOST:
         raise msgspec.DecodeError(f"a message of {length:,} bytes")
@@ -193,4 +198,4 @@ def receive(source: socket.socket) -> tuple[bytes | bytearray, list[int]]:
     # A signal may cut a read short.
     while left and (read := source.recv_into(left, len(left), socket.MSG_WAITALL)):
         left = left[read:]
-    return (b"" if left else body), descriptors
+    return b"" if left else body

@@ -114,7 +114,7 @@ class Process:
         try:
             with self._channel() as channel:
                 send(channel, call)
-                body, _ = receive(channel)
+                body = receive(channel)
                 if not body:
                     raise ProcessEnded(begun=True)
                 return read_answer(body)
@@ -245,12 +245,12 @@ class Process:
         with self._sending:
             send(self._orders, self._config)
         threading.Thread(target=self._send_orders, daemon=True).start()
-        body, _ = receive(self._orders)
+        body = receive(self._orders)
         if not body:
             return
         self._opened = self.result(read_answer(body), Opened)
         self._ready.set()
-        while body := receive(self._orders)[0]:
+        while body := receive(self._orders):
             report = read_report(body)
             if report.connection in self.progress:
                 self.progress[report.connection] = report.progress
