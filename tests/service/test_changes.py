@@ -547,6 +547,7 @@ def test_functions_of_java_are_recorded(client: Client) -> None:
         42P015 {made} with ('source.name' = 'fs', 'class.name' = 'a.B')
         42P015 create function upper (s VARCHAR) {other}
         00000 create function area (w BIGINT) {other}
+        42P015 describe create function area (w BIGINT) {other}
         00000 create or replace function area (w BIGINT) {other}
         0A000 select area(1, 2)
         0A000 select "AREA" (1)

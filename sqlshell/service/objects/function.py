@@ -10,18 +10,16 @@ import hashlib
 import re
 import shutil
 import uuid
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from msgspec import field
+from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.catalog import duplicate, missing
-from sqlshell.service.dialect.forms import Form
-from sqlshell.service.dialect.lexer import Names, Tokens
-from sqlshell.service.engines.engine import CatalogQuery, Outcome, Rights
+from sqlshell.service.catalog import duplicate
+from sqlshell.service.dialect.lexer import Tokens
+from sqlshell.service.engines.engine import CatalogQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.attachments import SOURCES, attachment_named
 from sqlshell.service.objects.kind import (
@@ -35,7 +33,6 @@ from sqlshell.service.objects.kind import (
     OfKind,
     Result,
 )
-from sqlshell.service.objects.names import check_name
 from sqlshell.service.objects.relation import pieces
 from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
@@ -49,53 +46,23 @@ _SOURCE, _CLASS, _EGRESS = "source.name", "class.name", "egress.allow.uris"
 _ARGUMENT: Final = re.compile(r"\s*(?:([A-Za-z_]\w*)\s+)?([A-Za-z].*?)\s*", re.S)
 
 
-class CreateFunction(DialectStatement, frozen=True):
-    """CREATE FUNCTION; `arguments` are pairs of name and type; types have the form of normal_type()."""
+class OfFunction(OfKind, frozen=True, kw_only=True):
+    """CREATE and DROP of a function. Its name is followed by its key, if the statement lists the arguments.
 
-    name: str
-    arguments: tuple[tuple[str, str], ...]
-    returns: str
-    language: str
-    options: Mapping[str, str] = field(default_factory=dict)
-    replace: bool = False
-    if_not_exists: bool = False
+    `arguments` are pairs of name and type; types have the form of normal_type().
+    """
 
-    def run(self, execution: Execution) -> Outcome:
-        execution.begin_change(Rights.OBJECTS, "CREATE FUNCTION")
-        execution.check_options(self.options)
-        execution.check_number(Function())
-        check_name(self.name)
-        key = _key(self.name, tuple(kind for _, kind in self.arguments))
-        most = execution.services.settings.name_length
-        if len(key) > most:
-            raise Failure("42622", f"the name is longer than {most} characters")
-        try:
-            self._record(key, execution)
-        except Failure as failure:
-            if not (self.if_not_exists and failure.sql_state == sqlstate.DUPLICATE_FUNCTION):
-                raise
-        return Outcome(message="CREATE FUNCTION")
+    arguments: tuple[tuple[str, str], ...] = ()
+    returns: str = ""
+    language: str = ""
 
-    def _record(self, key: str, execution: Execution) -> None:
-        if self.language not in _LANGUAGES:
-            message = f"functions in language {self.language[:40]} are not supported; expected JAVA"
-            raise Failure(sqlstate.UNSUPPORTED, message)
-        for option in (_SOURCE, _CLASS):
-            if not self.options.get(option):
-                raise Failure("22023", f"CREATE FUNCTION … LANGUAGE JAVA requires option {option!r}")
-        with execution.organization.changing:
-            execution.get("function_source", self.options[_SOURCE])
-            if execution.organization.engine.catalog(CatalogQuery("function", name=self.name)):
-                raise duplicate("function", self.name)
-            execution.add("function", key, self._detail(), replace=self.replace)
-
-    def _detail(self) -> dict[str, Any]:
+    def detail(self) -> dict[str, Any]:
         """What is kept: `signature` as written, `source` is a function source, `properties` are further options."""
         arguments = ", ".join(f"{name} {kind}".strip() for name, kind in self.arguments)
         options = shown_options(self.options)
         return {
-            "name": self.name,
-            "signature": f"{self.name}({arguments}) {self.returns}",
+            "name": self.names[0],
+            "signature": f"{self.names[0]}({arguments}) {self.returns}",
             "returns": self.returns,
             "language": self.language,
             "source": self.options[_SOURCE],
@@ -105,34 +72,17 @@ class CreateFunction(DialectStatement, frozen=True):
         }
 
 
-class DropFunction(DialectStatement, frozen=True):
-    """DROP FUNCTION; `types` are the argument types, or None if the statement does not list them."""
-
-    name: str
-    types: tuple[str, ...] | None
-    if_exists: bool = False
-
-    def run(self, execution: Execution) -> Result:
-        named = [item.name for item in execution.scope.kept("function") if item.detail["name"] == self.name]
-        if self.types is None and not named:
-            # It is a macro of the engine.
-            return execution.run_engine(execution.sql)
-        execution.begin_change(Rights.OBJECTS, "DROP FUNCTION")
-        keys = named if self.types is None else [_key(self.name, self.types)]
-        if len(keys) > 1:
-            choice = f"specify the types: DROP FUNCTION {' or '.join(keys)}"
-            raise Failure("42725", f"function name {self.name!r} is not unique; {choice}")
-        key = keys[0]
-        if execution.find("function", key) is not None:
-            execution.forget("function", key)
-        elif not self.if_exists:
-            raise missing("function", key)
-        return Outcome(message="DROP FUNCTION")
-
-
 class Function(Kind):
     name, plural = "function", "functions"
-    verbs = ("describe",)
+    verbs = ("create", "drop", "describe")
+    syntax = (
+        (
+            "create",
+            f"{CREATE} KIND {IF_NOT_EXISTS} <names:names> <listed:parentheses> "
+            f"RETURNS ! <returns:type> LANGUAGE <language:word> {OPTIONS}",
+        ),
+        ("drop", f"DROP KIND {IF_EXISTS} <names:names> [ <listed:parentheses> ]"),
+    )
     left_to_servers = frozenset({"create", "drop", "show"})
     listing = columns(
         *("Name", "Signature", "Type", "Language", "SourceName=source_name", "ClassName=class_name"),
@@ -140,11 +90,43 @@ class Function(Kind):
     )
     relation = columns("name", "signature", "type", "language", "source_name", "class_name", *OWNED)
 
-    def forms(self) -> Iterator[Form[DialectStatement]]:
-        yield from super().forms()
-        arguments = "<names:names> <arguments:parentheses> RETURNS ! <returns:type> LANGUAGE <language:word>"
-        yield Form(f"{CREATE} FUNCTION {IF_NOT_EXISTS} {arguments} {OPTIONS}", _create)
-        yield Form(f"DROP FUNCTION {IF_EXISTS} <names:names> [ <types:parentheses> ]", _drop)
+    def made(self, **values: Any) -> DialectStatement:
+        if values["verb"] == "describe":
+            return super().made(**values)
+        listed, values["names"] = values.pop("listed", ""), values["names"][-1:]
+        if listed:
+            values["arguments"] = _arguments(listed)
+            types = ", ".join(kind for _, kind in values["arguments"])
+            values["names"] = (*values["names"], f"{values['names'][0]}({types})")
+        if "returns" in values:
+            values |= {"returns": normal_type(values["returns"]), "language": values["language"].upper()}
+        return OfFunction(of=self, **values)
+
+    def run(self, asked: OfKind, execution: Execution) -> Result:
+        """Find the function of a DROP without arguments, which may be a macro of the engine."""
+        if asked.verb != "drop" or len(asked.names) > 1:
+            return super().run(asked, execution)
+        named = [item.name for item in execution.scope.kept(self.name) if item.detail["name"] == asked.name]
+        if not named:
+            return execution.run_engine(execution.sql)
+        if len(named) > 1:
+            choice = f"specify the types: DROP FUNCTION {' or '.join(named)}"
+            raise Failure("42725", f"function name {asked.name!r} is not unique; {choice}")
+        return super().run(replace(asked, names=(asked.name, *named)), execution)
+
+    def create(self, asked: OfKind, execution: Execution) -> None:
+        assert isinstance(asked, OfFunction)
+        if asked.language not in _LANGUAGES:
+            message = f"functions in language {asked.language[:40]} are not supported; expected JAVA"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        for option in (_SOURCE, _CLASS):
+            if not asked.options.get(option):
+                raise Failure("22023", f"CREATE FUNCTION … LANGUAGE JAVA requires option {option!r}")
+        with execution.organization.changing:
+            execution.get("function_source", asked.options[_SOURCE])
+            if execution.organization.engine.catalog(CatalogQuery("function", name=asked.names[0])):
+                raise duplicate(self.name, asked.names[0])
+            execution.add(self.name, asked.name, asked.detail(), replace=asked.replace)
 
     def facts(self, scope: Scope) -> list[Facts]:
         noted = scope.noted()
@@ -181,19 +163,6 @@ def check_source_unused(source: str, scope: Scope) -> None:
 def normal_type(text: str) -> str:
     """A type in upper case with single spaces, so that different spellings are equal."""
     return re.sub(r"\s*([<>(),])\s*", r"\1", " ".join(text.upper().split())).replace(",", ", ")
-
-
-def _key(name: str, types: tuple[str, ...]) -> str:
-    """The key of a function: its name and the types of its arguments."""
-    return f"{name}({', '.join(types)})"
-
-
-def _create(names: Names, arguments: str, returns: str, language: str, **values: Any) -> CreateFunction:
-    return CreateFunction(names[-1], _arguments(arguments), normal_type(returns), language.upper(), **values)
-
-
-def _drop(names: Names, types: str = "", **values: Any) -> DropFunction:
-    return DropFunction(names[-1], tuple(kind for _, kind in _arguments(types)) if types else None, **values)
 
 
 def _arguments(text: str) -> tuple[tuple[str, str], ...]:

@@ -66,7 +66,7 @@ def forms(*, server: bool) -> Iterator[Form[DialectStatement]]:
 _PREDEFINED = frozenset({"role", "organization"})
 _OBJECTS = (
     *(kind.name for kind in KINDS if kind.is_relation or ("create" in kind.verbs and kind.name not in _PREDEFINED)),
-    *("function", "index", "sequence", "type", "macro", "application"),
+    *("index", "sequence", "type", "macro", "application"),
 )
 _NEEDS = {
     **{f"{verb}_{kind}": Rights.OBJECTS for kind in _OBJECTS for verb in ("create", "drop", "update", "alter")},

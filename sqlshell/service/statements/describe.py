@@ -14,7 +14,6 @@ from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.engines.engine import LocalSession, Outcome, Plan, Relation, Rights, RunOptions, check_supported
 from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.function import CreateFunction
 from sqlshell.service.objects.grammar import dialect_of, read
 from sqlshell.service.objects.kind import Execution, OfKind
 from sqlshell.service.objects.relation import CreateAs, columns_of, explained_columns, stream_kind
@@ -59,16 +58,17 @@ def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
                 plan = _planned(session, before + part, options)
             facts = _relation(session, relation, asked.kind, asked.options, plan.columns)
             return _kind("CREATE", asked.kind), {"ddl": facts, "sink": facts, **_plan(session, plan)}
-        case OfKind(verb="create") | CreateFunction():
-            what = asked.kind if isinstance(asked, OfKind) else "function"
+        case OfKind(verb="create"):
+            what = asked.kind
             execution.require(Rights.OBJECTS, f"CREATE {what.upper()}")
             if what == "organization":
                 execution.check_operator()
-            elif isinstance(asked, OfKind) and what == "store" and {"uri", "uris"} & asked.options.keys():
+            elif what == "store" and {"uri", "uris"} & asked.options.keys():
                 stores.read_options(asked.options, execution.services.organizations)
             if not asked.if_not_exists and execution.find(what, asked.name) is not None:
                 raise duplicate(what, asked.name)
-            return _kind("CREATE", what), {"ddl": {"type": what, "name": asked.name}}
+            name = asked.names[0] if what == "function" else asked.name
+            return _kind("CREATE", what), {"ddl": {"type": what, "name": name}}
         case InsertEntity():
             execution.require(Rights.DATA, "INSERT INTO ENTITY")
             facts = {"type": "entity", "name": ".".join(asked.names), "store_name": asked.store or session.store}
