@@ -236,7 +236,6 @@ class Membership:
         self._store = store
         self._canceller = canceller
         self._runner = runner
-        self._tasks: set[asyncio.Task[None]] = set()
         self._beating: asyncio.Task[None] | None = None
         self._unused: dict[tuple[str, str], float] = {}
         """Sessions of this process that do not exist, and since when: their first submission was refused."""
@@ -342,7 +341,7 @@ class Membership:
         await cluster.run_async(cluster.tidy)
         for asked in set(await cluster.run_async(cluster.sessions_asked_to_end)) - self._ending:
             self._ending.add(asked)
-            self._start(self._end_session(*asked))
+            self._runner.spawn(self._end_session(*asked))
         store.write_again()
         self._runner.resume(await store.load_interrupted(), in_cluster=True)
         if time.monotonic() > self._next_sweep and (self._sweeping is None or self._sweeping.done()):
@@ -416,11 +415,6 @@ class Membership:
             return
         finally:
             self._ending.discard((token_id, name, when_idle))
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
     def _session_ended(self, token_id: str, name: str) -> None:
         with contextlib.suppress(StorageError):

@@ -187,13 +187,13 @@ class Runner:
 
     def start(self, submission: Submission) -> None:
         """Run a submission once its session is free."""
-        self._spawn(self._run(submission))
+        self.spawn(self._run(submission))
 
     def start_control(
         self, session: Session, request: StatementRequest, statement: Statement, asked: DialectStatement
     ) -> None:
         """Run a control statement that is alone in its submission, beside what runs in its session."""
-        self._spawn(self._run_control(session, request, statement, asked))
+        self.spawn(self._run_control(session, request, statement, asked))
 
     async def close(self) -> None:
         """End the tasks."""
@@ -201,7 +201,8 @@ class Runner:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _spawn(self, work: Coroutine[Any, Any, None]) -> None:
+    def spawn(self, work: Coroutine[Any, Any, None]) -> None:
+        """Do work in a task until it ends or close() cancels it."""
         task = asyncio.ensure_future(work)
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
@@ -234,7 +235,8 @@ class Runner:
         finally:
             submission.attachments.close()
             self._take(submission)
-            self._end_rest(submission, stopped=stopped)
+            if batch.at < len(batch.statements):
+                self._end_rest(submission, stopped=stopped)
             batch.finished.set()
             self._sessions.release(session)
 
@@ -447,7 +449,7 @@ class Runner:
             self._canceller.finish_all(ends)
         if committed:
             # Others may see the changes.
-            self._spawn(session.organization.streams.changed())
+            self.spawn(session.organization.streams.changed())
 
     async def _restart(self, session: Session, statement: Statement, asked: AboutQuery) -> None:
         """Run a statement again as a new one of this caller, in a new session with the old context and current role.
@@ -507,7 +509,7 @@ class Runner:
                 self._canceller.finish(statement, sqlstate.CANCELED, NOT_BEGUN)
             elif server is not None and statement.operation and server.capabilities.reattaching:
                 work = self._reattach(cast(ExternalEngine, server), statement)
-                self._spawn(self._guarded(statement, None, work))
+                self.spawn(self._guarded(statement, None, work))
             else:
                 self._canceller.finish(statement, sqlstate.INTERNAL, STOPPED)
 

@@ -69,7 +69,7 @@ _NEXT: Mapping[State, frozenset[State]] = {
 """The states that may follow each state; an end is final."""
 
 
-class Statement(Struct, eq=False, weakref=True):
+class Statement(Struct, eq=False):
     """One statement. `state` is where it is; `sql_state` is what its clients see: 03000 until its end is recorded.
 
     `feed` is set while a SELECT on a stream runs: its sender sees it as finished, but its sqlState is 03000 until the
