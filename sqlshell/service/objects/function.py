@@ -205,7 +205,7 @@ class _Source(Kind):
             except Failure:
                 file.unlink()
                 raise
-            if (shared := organization.shared_file(file.name)) is not None:
+            if (shared := organization.owner.shared_file(organization.id, file.name)) is not None:
                 # The catalog is first: it says that the file in the storage is needed.
                 try:
                     shared.put(file)
@@ -224,7 +224,7 @@ class _Source(Kind):
             execution.forget(self.name, asked.name)
             with contextlib.suppress(OSError):
                 (organization.folder("resources") / file).unlink()
-            if (shared := organization.shared_file(file)) is not None:
+            if (shared := organization.owner.shared_file(organization.id, file)) is not None:
                 shared.remove()
 
     def facts(self, scope: Scope) -> list[Facts]:

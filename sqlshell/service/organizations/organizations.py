@@ -106,10 +106,6 @@ class Organization:
         path.mkdir(mode=0o700, parents=True, exist_ok=True)
         return path
 
-    def shared_file(self, name: str) -> SharedFile | None:
-        """A file that all processes of the service find by its name, None if there are no others."""
-        return self.owner.shared_file(self.id, name)
-
     async def pool(self, name: str) -> Pool:
         """The pool of this name. Raises Failure if it does not exist or is stopped."""
         detail = await self.catalog.run_async(lambda: self.catalog.find(self.id, "compute_pool", name))

@@ -29,12 +29,6 @@ SECONDS: Final = 5.0
 MOST: Final = 1 << 20
 """Maximum bytes of a response that are read."""
 
-ADDRESSES: Final = 4
-"""The maximum number of addresses of one host that are tried."""
-
-MAX_PATH: Final = 1000
-"""The longest path of a URL, in characters."""
-
 _URL: Final = re.compile(
     r"(https?)://(?:\[([0-9a-f:.]+)\]|([a-z0-9_][a-z0-9_.-]{0,252}))(?::([0-9]{1,5}))?"
     r"((?:/[\w.~!$&'()*+,;=:@%-]*)*)",
@@ -82,7 +76,7 @@ def read_target(text: str) -> Target:
         scheme, literal, name, port, path = found.groups()
         scheme, host = scheme.lower(), (literal or name).lower()
         target = Target(scheme, host, int(port or _PORTS[scheme]), path.rstrip("/"))
-        if 0 < target.port < 1 << 16 and (name or target.address) and len(path) <= MAX_PATH:
+        if 0 < target.port < 1 << 16 and (name or target.address):
             return target
     expected = "expected URLs such as https://registry.example.com:8081, without user, password, query and fragment"
     raise Failure("22023", f"'uris': {expected}")
@@ -121,7 +115,7 @@ def _allowed_addresses(target: Target, hosts: Collection[str] | None, until: flo
     fit = [address for address in resolved if (_is_here if local else _is_fit)(address)]
     if not fit:
         raise Failure(sqlstate.PRIVILEGE, f"connections to the address of {target.host!r} are not allowed")
-    return fit[:ADDRESSES]
+    return fit
 
 
 def _resolve(target: Target) -> Future[list[Address]]:
