@@ -496,6 +496,11 @@ def test_relations_are_emptied_and_described(client: Client) -> None:
         00000 alter relation looks set description = 'a view'
         00000 alter stream flows set description = 'a stream'
         3D020 alter stream full_one set description = 'no stream'
+        3D020 alter changelog flows set description = 'a stream'
+        00000 create changelog flowed (i integer, primary key (i))
+        00000 alter changelog flowed set description = 'a changelog'
+        3D020 alter stream flowed set description = 'a changelog'
+        00000 drop changelog flowed
         3D020 alter relation none set description = 'x'
         00000 truncate relation local.main.full_one
         3D020 truncate relation none

@@ -11,9 +11,9 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
-from sqlshell.service.engines.engine import ObjectQuery, Outcome, Relation, Rights
+from sqlshell.service.engines.engine import ObjectQuery, Outcome, Relation
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, Needs, OfKind, Work, behind
+from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, Needs, OfKind, Result, behind
 from sqlshell.service.objects.result_rows import NUMBER, OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size, size_of
@@ -86,30 +86,10 @@ class Engine(Kind):
         ]
 
 
-class StartPool(DialectStatement, frozen=True):
-    """START and STOP of a pool."""
-
-    name: str
-    start: bool
-
-    def needs(self) -> Needs:
-        return Needs(Work.SERVICE)
-
-    def run(self, execution: Execution) -> Outcome:
-        verb = f"{'START' if self.start else 'STOP'} COMPUTE_POOL"
-        execution.begin_change(Rights.OBJECTS, verb)
-        with execution.organization.changing:
-            pool = _find(execution, self.name)
-            if pool is None:
-                execution.add("compute_pool", self.name, _detail(Size()) | {"running": self.start})
-            else:
-                execution.change("compute_pool", self.name, {**pool, "running": self.start})
-        return Outcome(message=verb)
-
-
 class ComputePool(Kind):
     name, plural = "compute_pool", "compute_pools"
-    verbs = ("create", "use", "update", "drop", "describe")
+    verbs = ("create", "use", "update", "start", "stop", "drop", "describe")
+    syntax = (("start", "START KIND ! <names:one>"), ("stop", "STOP KIND ! <names:one>"))
     is_services = True
     listing = columns(
         *("Name", "Size", "IntendedState=intended", "ActualState=actual", "ErrorMessages=errors"),
@@ -121,10 +101,16 @@ class ComputePool(Kind):
         timeout_min=NUMBER,
     )
 
-    def forms(self) -> Iterator[Form[DialectStatement]]:
-        yield from super().forms()
-        yield Form("START COMPUTE_POOL ! <name:one>", StartPool, start=True)
-        yield Form("STOP COMPUTE_POOL ! <name:one>", StartPool, start=False)
+    def change(self, asked: OfKind, execution: Execution) -> Result | None:
+        if asked.verb not in {"start", "stop"}:
+            return super().change(asked, execution)
+        with execution.organization.changing:
+            pool, running = _find(execution, asked.name), {"running": asked.verb == "start"}
+            if pool is None:
+                execution.add(self.name, asked.name, _detail(Size()) | running)
+            else:
+                execution.change(self.name, asked.name, pool | running)
+        return None
 
     def create(self, asked: OfKind, execution: Execution) -> None:
         size = read_size(asked.options)

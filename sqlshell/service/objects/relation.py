@@ -142,7 +142,7 @@ class Alter(DialectStatement, frozen=True):
         execution.require(Rights.OBJECTS, verb)
         execution.check_options(self.options)
         relation, kind = find_relation(self.names, execution.session)
-        if self.kind in {"stream", "changelog"} and kind != self.kind:
+        if self.kind != "relation" and stream_kind(execution.organization, relation) != self.kind:
             raise missing(self.kind, self.names[-1])
         what = "VIEW" if kind == "view" else "TABLE"
         sql = f"COMMENT ON {what} {qualified(*relation)} IS {literal(self.options['description'])}"
