@@ -110,6 +110,15 @@ def test_a_decimal_without_digits_before_its_point_is_written_as_duckdb_writes_i
     assert ran(f"select ({value})::varchar", in_python=True)[1] == [[text]]
 
 
+@pytest.mark.parametrize("limit", [0, 1, 2])
+def test_rows_of_constants_are_limited(limit: int) -> None:
+    kept = Kept()
+    sql = "select 1 as a union all select 2 union all select 3"
+    outcome = CONNECTION.run(sql, RunOptions(row_limit=limit), kept)
+    assert ([column.name for column in outcome.columns or ()], len(kept.rows)) == (["a"], limit)
+    assert outcome.sql_state == ("01R01" if limit else "00000")
+
+
 def test_a_query_is_described_without_being_run() -> None:
     with duckdb.connect() as database:
         made = DuckdbConnection(database)

@@ -80,7 +80,6 @@ _CALL = re.compile(
     r"union_extract|union_tag|variant_typeof)\("
 )
 _WORD = re.compile(r"[^\W\d]\w*")
-_CONTROL = re.compile("[\x00-\x1f]")
 _CONTROLS = bytes(range(32))
 _CONTROL_BYTE = re.compile(rb"[\x00-\x1f]")
 
@@ -289,7 +288,7 @@ def finished(rows: str) -> str:
     """
     if NULL in rows:
         rows = rows.replace(NULL, "null")
-    return rows if rows.isprintable() else _CONTROL.sub(lambda match: f"\\u{ord(match[0]):04x}", rows)
+    return rows if rows.isprintable() else finished_bytes(rows.encode()).decode()
 
 
 def finished_bytes(rows: bytes) -> bytes:

@@ -75,11 +75,11 @@ class RowRunner(Struct, frozen=True):
 
     def select(self, sql: str, parsed: Any) -> Outcome:
         """Run a SELECT that can be a subquery; `parsed` is the same, perhaps as DuckDB parsed it."""
-        if _is_constant(sql) and (outcome := self._constants(parsed)) is not None:
+        limit = self.options.row_limit
+        if limit != 0 and _is_constant(sql) and (outcome := self._constants(parsed)) is not None:
             return outcome
         with _below_a_line():
             columns, kinds = self._described(sql)
-            limit = self.options.row_limit
             if limit == 0:
                 return Outcome(columns, instants(kinds))
             estimate = _estimate(self.connection, sql) if limit is None else None
@@ -112,7 +112,7 @@ class RowRunner(Struct, frozen=True):
         if not writes:
             return None
         columns = self._columns([str(item[0]) for item in described], kinds)
-        return self._text(columns, kinds, fetch_rows(self.connection, writes))
+        return self._text(columns, kinds, fetch_rows(self.connection, writes), self.options.row_limit)
 
     def _from_table(self, kind: str, sql: str) -> Outcome:
         """Run a statement whose rows a table can have, and pass them on from there."""
@@ -333,8 +333,8 @@ def _below_a_line() -> Iterator[None]:
 
 
 def _is_constant(sql: str) -> bool:
-    """Whether a SELECT is a row of constants and operators, which may run twice: as far as its words show, it reads
-    nothing and calls no function.
+    """Whether a SELECT has constants and operators alone and may run twice: as far as its words show, it reads nothing
+    and calls no function.
     """
     if len(sql) > SHORT or not brief(sql):
         return False
