@@ -11,7 +11,7 @@ STARTING_THRESHOLD = 200_000
 
 def main() -> None:
     gc.set_threshold(STARTING_THRESHOLD)
-    from sqlshell.runtime.descriptors import stand_in_for_closed
+    from sqlshell.runtime.files import stand_in_for_closed
 
     stand_in_for_closed()
     from sqlshell.launch.cli import run

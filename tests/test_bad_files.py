@@ -12,7 +12,7 @@ from backports import zstd
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlshell.runtime.zstd_frames import ends_too_early
+from sqlshell.runtime.compressed_files import ends_too_early
 from tests.conftest import Program
 
 MANY = "1,2\n" * 30_000

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.runtime.descriptors import Descriptor, descriptor
+from sqlshell.runtime.files import Descriptor, descriptor
 from tests.conftest import Program, Served, start
 
 DUMP = """create table t (i int, s text);

@@ -15,12 +15,10 @@ import pytest
 
 from sqlshell.errors import Bug, UsageError
 from sqlshell.runtime import bugs
-from sqlshell.runtime.background_tasks import in_background, start_in_background
 from sqlshell.runtime.bugs import LONGEST, bug_of, trace
-from sqlshell.runtime.descriptors import Descriptor, descriptor, stand_in_for_closed
-from sqlshell.runtime.download_file import DownloadFile
+from sqlshell.runtime.event_loops import LoopThread, in_background, start_in_background
+from sqlshell.runtime.files import Descriptor, DownloadFile, descriptor, stand_in_for_closed
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
-from sqlshell.runtime.loop_thread import LoopThread
 from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.sql.identifiers import quoted
 from sqlshell.version import __version__

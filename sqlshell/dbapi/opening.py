@@ -22,7 +22,7 @@ from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import permission_problems
 from sqlshell.launch.destination import MEMORY, Destination, LocalService, context_of, find_destination, own_session
 from sqlshell.launch.services import open_endpoint, policy_of
-from sqlshell.runtime.undoing import in_thread_or_undone
+from sqlshell.runtime.event_loops import in_thread_or_undone
 from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = frozenset(

@@ -18,7 +18,7 @@ from sqlshell.dbapi.exceptions import InterfaceError, translated
 from sqlshell.dbapi.opening import open_session, reporting
 from sqlshell.dbapi.session import Session
 from sqlshell.dbapi.values.typed_rows import Row
-from sqlshell.runtime.loop_thread import LoopThread
+from sqlshell.runtime.event_loops import LoopThread
 
 if TYPE_CHECKING:
     from sqlshell.dbapi.arrow import ArrowResult

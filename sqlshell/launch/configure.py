@@ -14,7 +14,7 @@ from sqlshell.errors import UsageError
 from sqlshell.humanize import format_count
 from sqlshell.launch.credentials import without_secrets
 from sqlshell.origin import Own
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
 

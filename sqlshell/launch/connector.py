@@ -34,7 +34,7 @@ from sqlshell.launch.destination import (
 )
 from sqlshell.launch.services import EMBEDDED_TARGET, Ask, Endpoint, open_endpoint, policy_of
 from sqlshell.origin import Own
-from sqlshell.runtime.background_tasks import in_background
+from sqlshell.runtime.event_loops import in_background
 from sqlshell.runtime.scratch import scratch
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.connection import Connection, Offline

@@ -20,7 +20,7 @@ from sqlshell.config.settings import PREFIX
 from sqlshell.config.values import Config
 from sqlshell.errors import UsageError
 from sqlshell.mask import MASK
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 
 Warn = Callable[[str], None]
 

@@ -9,7 +9,7 @@ from typing import Final
 
 from sqlshell.errors import UsageError
 from sqlshell.mask import MASK
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 
 DATA_ENDINGS: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
 COMPRESSED_ENDINGS: Final = (".gz", ".zst")

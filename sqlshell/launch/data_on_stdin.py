@@ -8,7 +8,7 @@ from typing import Final, TextIO
 
 from sqlshell.errors import UsageError
 from sqlshell.launch.data_files import STDIN
-from sqlshell.runtime.gzip_members import damage
+from sqlshell.runtime.compressed_files import damage
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.loading.spec import compression_of, format_of_data
 

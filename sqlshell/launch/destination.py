@@ -26,7 +26,7 @@ from sqlshell.launch.data_files import (
     without_compression,
 )
 from sqlshell.launch.engine_urls import EngineUrl, engine_at
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 from sqlshell.spelling import did_you_mean
 
 _LIBPQ = re.compile(r"(?:\A|\s)(?:host|hostaddr|port|dbname|user|password|service)\s*=")

@@ -22,7 +22,7 @@ from sqlshell.errors import PasswordMissing, ShellError, UsageError
 from sqlshell.interface.models import ENGINE_TYPES
 from sqlshell.launch.credentials import run_token_command
 from sqlshell.launch.destination import Destination, LocalService, RemoteService
-from sqlshell.runtime.paths import use_database, use_source
+from sqlshell.runtime.files import use_database, use_source
 from sqlshell.sql.analysis.policy import Policy, check_patterns
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""The event loops of this process that run in threads of their own, and settings of every loop."""
+"""Event loops, those in threads of their own, and work that goes on beside what the user waits for."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import os
 import selectors
-from collections.abc import Mapping
-from typing import Any
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from contextvars import ContextVar
+from typing import Any, TypeVar
 
 SLOW_SECONDS = 5.0
 
@@ -69,3 +71,140 @@ class _OwnSelector(selectors.BaseSelector):
 
     def close(self) -> None:
         self._own().close()
+
+
+Given = TypeVar("Given")
+
+
+class LoopThread:
+    """Runs coroutines for any number of threads. It ends with close(), or with the process."""
+
+    def __init__(self, name: str) -> None:
+        self._process = os.getpid()
+        self._loop = thread_loop()
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+        self._thread.start()
+
+    def run(self, work: Coroutine[Any, Any, Given]) -> Given:
+        """The result of a coroutine. An exception in this thread, such as KeyboardInterrupt, cancels it first."""
+        try:
+            future = asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:
+            work.close()
+            raise
+        try:
+            return future.result()
+        except BaseException:
+            if not future.done():
+                future.cancel()
+                asyncio.run_coroutine_threadsafe(_others(), self._loop).result()
+            raise
+
+    @property
+    def inherited(self) -> bool:
+        """Whether this process was forked from the one that has the thread; nothing would run the loop here."""
+        return os.getpid() != self._process
+
+    @property
+    def here(self) -> bool:
+        """Whether this is the thread."""
+        return threading.current_thread() is self._thread
+
+    def close(self) -> None:
+        """Cancel what still runs, end the thread and wait for it. A second call does nothing."""
+        if self._thread.is_alive():
+            self._loop.call_soon_threadsafe(self._loop.stop)
+            if not self.here:
+                self._thread.join()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self._loop)
+        try:
+            self._loop.run_forever()
+            for task in asyncio.all_tasks(self._loop):
+                task.cancel()
+            self._loop.run_until_complete(_others())
+            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
+            end_threads(self._loop)
+        finally:
+            self._loop.close()
+
+
+async def _others() -> None:
+    """Wait for the tasks that are being canceled."""
+    tasks = [task for task in asyncio.all_tasks() if task is not asyncio.current_task() and task.cancelling()]
+    await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def in_thread(work: Callable[[], None]) -> None:
+    """Run `work`, which saves memory, in a thread of the running event loop."""
+    # At the end of the process Python starts no more threads, and the memory is returned anyway.
+    with contextlib.suppress(RuntimeError):
+        asyncio.get_running_loop().run_in_executor(None, work)
+
+
+class IdleTimer:
+    """Calls `idle` a number of seconds after the last use of something. Used from one event loop."""
+
+    def __init__(self, seconds: float, idle: Callable[[], None]) -> None:
+        self._seconds = seconds
+        self._idle = idle
+        self._timer: asyncio.TimerHandle | None = None
+
+    def restart(self) -> None:
+        """Note a use."""
+        if self._timer is not None:
+            self._timer.cancel()
+        # Python closes what is left of a coroutine after the end of its loop.
+        with contextlib.suppress(RuntimeError):
+            self._timer = asyncio.get_running_loop().call_later(self._seconds, self._idle)
+
+
+T = TypeVar("T")
+
+
+async def in_thread_or_undone(work: Callable[[], T], undo: Callable[[T], object]) -> T:
+    """The result of `work` in a thread. If the task is canceled, `undo` is called with the result, also in a thread.
+
+    Threads cannot be canceled: `work` goes on, and nobody else would release what it opens.
+    """
+    lock = threading.Lock()
+    results: list[T] = []
+    canceled = False
+
+    def run() -> T:
+        result = work()
+        with lock:
+            results.append(result)
+            unwanted = canceled
+        if unwanted:
+            undo(result)
+        return result
+
+    try:
+        return await asyncio.to_thread(run)
+    except asyncio.CancelledError:
+        with lock:
+            canceled = True
+            unwanted = [*results]
+        for result in unwanted:
+            await asyncio.to_thread(undo, result)
+        raise
+
+
+_in_background: ContextVar[bool] = ContextVar("_in_background", default=False)
+
+
+def start_in_background(work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+    """Start a task that is marked as background work; tasks that it starts are marked too."""
+
+    async def marked() -> None:
+        _in_background.set(True)
+        await work
+
+    return asyncio.ensure_future(marked())
+
+
+def in_background() -> bool:
+    """Whether the caller is background work."""
+    return _in_background.get()

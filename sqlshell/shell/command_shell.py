@@ -15,7 +15,7 @@ from sqlshell.origin import EMPTY, Own, Text
 from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
-from sqlshell.runtime.descriptors import descriptor
+from sqlshell.runtime.files import descriptor
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.background import Background

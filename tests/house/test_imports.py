@@ -60,7 +60,7 @@ def test_the_service_imports_no_engine_and_no_websockets() -> None:
 def test_an_engines_process_imports_only_what_an_engine_needs() -> None:
     modules = imported("sqlshell.service.engines.process.child")
     assert "duckdb" in modules
-    assert not {"asyncio", "email", "httpx", "starlette", "uvicorn", "websockets"} & modules
+    assert not {"asyncio", "httpx", "starlette", "uvicorn", "websockets"} & modules
 
 
 def test_the_first_prompt_imports_nothing_heavy() -> None:

@@ -18,7 +18,7 @@ from sqlshell.output.sinks.command import OutputClosed
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, Column, FileUnavailable, HeldBatches, LineSql, Result, Rows, StoredColumn, Table
-from sqlshell.runtime.download_file import DownloadFile
+from sqlshell.runtime.files import DownloadFile
 
 COLUMNS = [Column("a")]
 

@@ -15,7 +15,7 @@ from sqlshell.launch.connector import Connector
 from sqlshell.launch.destination import find_destination
 from sqlshell.launch.services import open_endpoint
 from sqlshell.origin import Own
-from sqlshell.runtime.background_tasks import start_in_background
+from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.options import Options

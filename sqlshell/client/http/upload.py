@@ -14,7 +14,7 @@ from msgspec import Struct, field
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.origin import Own
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 
 PIECE = 1 << 18
 

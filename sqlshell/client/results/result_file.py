@@ -6,15 +6,15 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import httpx
 from msgspec import Struct
 
 from sqlshell.client.http.downloads import download, is_strong
-from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.transport import Transport
 from sqlshell.errors import ShellError
 from sqlshell.interface.models import PARQUET
 from sqlshell.result import Column, FileUnavailable
-from sqlshell.runtime.download_file import DownloadFile
+from sqlshell.runtime.files import DownloadFile
 
 SLACK_BYTES = 64 << 20
 """A file may be larger than the JSON of its rows by this many bytes."""

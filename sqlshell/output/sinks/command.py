@@ -13,7 +13,7 @@ from typing import TextIO, cast
 
 from sqlshell.errors import OutputError, reason
 from sqlshell.origin import Own
-from sqlshell.runtime.write_all import write_all
+from sqlshell.runtime.files import write_all
 
 STOP_SECONDS = 2.0
 """How long a command may take to exit after a request, in seconds."""

@@ -12,10 +12,8 @@ from typing import BinaryIO
 from sqlshell.errors import OutputError, reason
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import OutputClosed
-from sqlshell.runtime.descriptors import descriptor
-from sqlshell.runtime.paths import check_output, expanded
+from sqlshell.runtime.files import check_output, descriptor, expanded, write_all
 from sqlshell.runtime.scratch import scratch
-from sqlshell.runtime.write_all import write_all
 
 LONGEST_STEM = 60
 """Characters of a file's name that the name of its temporary file contains: names have at most 255 bytes."""

@@ -14,8 +14,7 @@ from sqlshell.errors import OutputError
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import CommandProcess, OutputClosed
 from sqlshell.output.sinks.file import FileSink, open_fd, write_error
-from sqlshell.runtime.paths import check_output, expanded
-from sqlshell.runtime.write_all import write_all
+from sqlshell.runtime.files import check_output, expanded, write_all
 
 __all__ = ["CommandSink", "FileSink", "OutputClosed", "PagedSink", "Sink", "StreamSink", "WaitingSink", "command_in"]
 

@@ -27,7 +27,7 @@ from sqlshell.interface.models import (
     PartitionInfo,
     StatementResponse,
 )
-from sqlshell.runtime.idle import IdleTimer, in_thread
+from sqlshell.runtime.event_loops import IdleTimer, in_thread
 from sqlshell.runtime.unused_memory import return_unused_memory
 from sqlshell.service.engines.engine import RENDERING
 from sqlshell.service.failure import Failure

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
-from sqlshell.runtime.idle import in_thread
+from sqlshell.runtime.event_loops import in_thread
 from sqlshell.runtime.unused_memory import Growth, return_unused_memory
 from sqlshell.service.catalog import Caller
 from sqlshell.service.failure import Failure, InvalidRequest, ShuttingDown

@@ -11,7 +11,7 @@ from sqlshell.client.resources import TYPES
 from sqlshell.config.settings import BY_NAME, DISPLAY, VARIABLES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 from sqlshell.shell.command_shell import CommandInfo, CommandShell
 from sqlshell.shell.commands.command import OPTIONS, quoted_word
 from sqlshell.shell.records.saved_queries import SavedQueries

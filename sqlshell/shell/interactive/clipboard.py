@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 
 from sqlshell.errors import OutputError
-from sqlshell.runtime.write_all import write_all
+from sqlshell.runtime.files import write_all
 
 MOST_BYTES = 1 << 20
 """The largest text that most terminals accept, in bytes."""

@@ -11,7 +11,7 @@ from typing import TextIO
 from sqlshell.errors import UsageError, reason
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import lent_terminal
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 from sqlshell.runtime.scratch import scratch
 
 

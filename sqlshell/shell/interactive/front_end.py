@@ -28,7 +28,7 @@ from sqlshell.output.text.cells import printable
 from sqlshell.output.text.folding import folded
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.result import Result
-from sqlshell.runtime.background_tasks import in_background
+from sqlshell.runtime.event_loops import in_background
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import Paint, Progress

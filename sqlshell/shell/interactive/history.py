@@ -15,7 +15,7 @@ from pathlib import Path
 from msgspec import Struct
 from prompt_toolkit.history import History
 
-from sqlshell.runtime.write_all import write_all
+from sqlshell.runtime.files import write_all
 from sqlshell.sql.analysis.secrets import redacted
 
 LONGEST = 10_000

@@ -18,12 +18,9 @@ import duckdb
 from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
-from sqlshell.runtime.empty_files import is_empty
-from sqlshell.runtime.gzip_members import damage
+from sqlshell.runtime.compressed_files import ENDS_TOO_EARLY, damage, ends_too_early, is_empty, is_marked_array
+from sqlshell.runtime.files import expanded
 from sqlshell.runtime.isolated_duckdb import hide_progress
-from sqlshell.runtime.json_arrays import is_marked_array
-from sqlshell.runtime.paths import expanded
-from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
 from sqlshell.shell.loading.spec import FileLayout, LoadRequest, SourceColumn, compression_of
 from sqlshell.sql.duckdb_json_errors import json_error
 from sqlshell.sql.identifiers import always_quoted, literal

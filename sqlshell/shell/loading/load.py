@@ -24,7 +24,7 @@ from sqlshell.errors import Interrupted, OutputError, ShellError, StatementError
 from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.origin import EMPTY, Own, service_text
-from sqlshell.runtime.paths import check_output, expanded
+from sqlshell.runtime.files import check_output, expanded
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.loading.convert import ConvertedRows, Scan, batch

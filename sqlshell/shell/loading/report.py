@@ -19,7 +19,7 @@ from sqlshell.errors import StatementError, UsageError
 from sqlshell.humanize import format_count
 from sqlshell.origin import Own
 from sqlshell.output.sinks.file import FileSink
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 from sqlshell.shell.loading.convert import Reject
 from sqlshell.shell.loading.inspect import ENCODE
 from sqlshell.shell.loading.spec import ColumnMatch, FileLayout, LoadRequest

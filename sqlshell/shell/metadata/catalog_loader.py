@@ -23,7 +23,7 @@ from sqlshell.errors import ShellError
 from sqlshell.humanize import format_count
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
-from sqlshell.runtime.background_tasks import start_in_background
+from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.shell.metadata.objects import RELATIONS
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.results.rows import value

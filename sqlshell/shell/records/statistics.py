@@ -17,8 +17,7 @@ from sqlshell.errors import ShellError, UsageError, reason
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
 from sqlshell.output.sinks.file import write_error
-from sqlshell.runtime.paths import check_output, expanded
-from sqlshell.runtime.write_all import write_all
+from sqlshell.runtime.files import check_output, expanded, write_all
 from sqlshell.shell.records.digest import digest
 from sqlshell.shell.scripts.position import source_name
 from sqlshell.shell.session import Running

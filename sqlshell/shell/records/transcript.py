@@ -23,8 +23,7 @@ from sqlshell.origin import Own
 from sqlshell.output.sinks.file import write_error
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, BatchWrapper, Result
-from sqlshell.runtime.paths import check_output, expanded
-from sqlshell.runtime.write_all import write_all
+from sqlshell.runtime.files import check_output, expanded, write_all
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

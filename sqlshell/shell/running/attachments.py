@@ -9,8 +9,7 @@ from sqlshell.client.http.upload import Attachment, attachment
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.runtime.descriptors import descriptor
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import descriptor, expanded
 from sqlshell.sql.analysis.files import NamedFile, named_files, names_file, read_files
 from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed
 

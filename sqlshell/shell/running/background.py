@@ -19,8 +19,8 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UnknownStatement, UsageError, WaitTimeout, Where
 from sqlshell.humanize import duration, format_count, one_line
 from sqlshell.interface import sqlstate
-from sqlshell.runtime.background_tasks import start_in_background
 from sqlshell.runtime.bugs import bug_of
+from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.shell.records.journal import Journal, JournalEntry
 from sqlshell.shell.running.outcomes import outcome_unknown
 from sqlshell.shell.running.submission import LexedSubmission

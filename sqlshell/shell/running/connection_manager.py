@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
-from sqlshell.runtime.background_tasks import start_in_background
+from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.running.background import Background, Job

@@ -7,7 +7,6 @@ from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.origin import Own, Text
 from sqlshell.output.text.cells import printable
-from sqlshell.shell.commands.command import Command
 from sqlshell.shell.commands.lexing import commands_in, quoted_commands
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.scripts.position import source_name
@@ -48,44 +47,36 @@ class DryRun:
         self._first = self._lines = 0
         """The first line of the data that arrive, and their number so far."""
 
-    def runs(self, command: Command, item: BackslashCommand) -> bool:
-        """Whether a command is carried out. `\\set` alone would only list the variables.
+    def runs(self, name: str, changes: str, item: BackslashCommand) -> bool:
+        """Whether the command `name` is carried out, which `changes` a part of the shell. `\\set` alone would only list the variables.
 
         What a command in backticks would print is not known: only `\\set` and conditions can do without it.
         """
-        if "`" in item.args and command.name not in {"set", *_CONDITIONS} and commands_in(item.args):
+        if "`" in item.args and name not in {"set", *_CONDITIONS} and commands_in(item.args):
             return False
-        return command.changes == "text" and bool(command.name != "set" or item.args)
+        return changes == "text" and bool(name != "set" or item.args)
 
-    def argument(self, command: Command, args: Own) -> Own:
+    def argument(self, name: str, args: Own) -> Own:
         """The arguments of a command that is carried out: a command in backticks is its own text, and a condition that
         depends on a result or on such a command is false.
         """
         if "`" in args and (commands := commands_in(args)):
-            meant = "used as written" if command.name == "set" else "the condition counts as false"
+            meant = "used as written" if name == "set" else "the condition counts as false"
             self._components.diagnostics.warn_here(f"the command {commands[0]} is not run; {meant}")
-            return quoted_commands(args) if command.name == "set" else Own("false")
-        if command.name not in _CONDITIONS or not self._depends:
+            return quoted_commands(args) if name == "set" else Own("false")
+        if name not in _CONDITIONS or not self._depends:
             return args
         if not undefined(Lexed(Text(args)), self._components.variables):
             return args
-        self._components.diagnostics.warn_here(
-            f"the condition of \\{command.name} depends on a result; counted as false"
-        )
+        self._components.diagnostics.warn_here(f"the condition of \\{name} depends on a result; counted as false")
         return Own("false")
 
-    def command(self, command: Command, item: BackslashCommand) -> Statement | None:
-        """Print a command that is not carried out, and check its arguments; returns the statement that it would send.
-
-        Raises UsageError.
-        """
-        if item.words is None and "`" not in item.args:
-            command.parsed(self._components.variables, Own(item.args), item.name)
-        sends = command.sends_with(item.args)
+    def command(self, name: str, item: BackslashCommand, *, sends: bool) -> Statement | None:
+        """Print a command that is not carried out; returns the statement that it would send."""
         typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
-        self._depends = self._depends or command.name in _SETS_VARIABLES
+        self._depends = self._depends or name in _SETS_VARIABLES
         buffer = self._components.buffer
-        pending = buffer.send(command.name) or buffer.last if sends else None
+        pending = buffer.send(name) or buffer.last if sends else None
         shown = printable(f"{typed} {item.args}".rstrip())
         if sends:
             self._sender = f" {shown}"

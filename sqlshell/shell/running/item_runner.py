@@ -156,8 +156,12 @@ class ItemRunner:
             self._components.conditions.before_command(command.name, buffer.scanner)
         for statement in buffer.substitute_pending():
             await self._submitter.submit(SubmitRequest(statement, verbatim=True))
-        if self._dry_run is not None and not self._dry_run.runs(command, item):
-            if (shown := self._dry_run.command(command, item)) is not None:
+        if self._dry_run is not None and not self._dry_run.runs(command.name, command.changes, item):
+            if item.words is None and "`" not in item.args:
+                # Wrong arguments are errors here, too.
+                command.parsed(self._components.variables, Own(item.args), item.name)
+            shown = self._dry_run.command(command.name, item, sends=command.sends_with(item.args))
+            if shown is not None:
                 await self._submitter.submit(SubmitRequest(shown))
             return
         # The loads of \copy are recorded where they happen.
@@ -174,7 +178,7 @@ class ItemRunner:
         conditions, buffer = self._components.conditions, self._components.buffer
         args = Own(item.args if conditions.evaluates(command.name) else "false")
         if self._dry_run is not None:
-            args = self._dry_run.argument(command, args)
+            args = self._dry_run.argument(command.name, args)
         depth = conditions.depth
         try:
             running = command.run(self._shell, args, item.name, item.words)

@@ -17,7 +17,7 @@ from sqlshell.errors import UsageError
 from sqlshell.humanize import not_run
 from sqlshell.origin import Own
 from sqlshell.output.sinks.file import FileSink, write_error
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
 
 CHUNK = 1 << 16

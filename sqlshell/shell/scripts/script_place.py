@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import Struct, field
 
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 from sqlshell.sql.script.scanner import Statement
 from sqlshell.sql.script.splitting import split
 

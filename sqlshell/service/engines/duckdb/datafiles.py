@@ -9,8 +9,7 @@ import re
 from pathlib import Path
 
 from sqlshell.interface import sqlstate
-from sqlshell.runtime.json_arrays import is_marked_array
-from sqlshell.runtime.zstd_frames import ENDS_TOO_EARLY, ends_too_early
+from sqlshell.runtime.compressed_files import ENDS_TOO_EARLY, ends_too_early, is_marked_array
 from sqlshell.service.failure import Failure
 from sqlshell.sql.duckdb_json_errors import json_error
 from sqlshell.sql.identifiers import literal

@@ -11,7 +11,7 @@ from typing import cast
 import duckdb
 
 from sqlshell.errors import ServiceError, UsageError
-from sqlshell.runtime.empty_files import is_empty
+from sqlshell.runtime.compressed_files import is_empty
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, published, version

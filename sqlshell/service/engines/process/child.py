@@ -24,8 +24,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, Final, NoReturn
 
+import duckdb
+
 from sqlshell.interface import sqlstate
-from sqlshell.runtime.lean_duckdb import duckdb
 from sqlshell.runtime.unused_memory import Growth, limit_unused_memory, memory_of_process, return_unused_memory
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.failures import Cause, followable

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import TextIO
 
 from sqlshell.output.text.cells import printable
-from sqlshell.runtime.paths import expanded
+from sqlshell.runtime.files import expanded
 
 _TERMINALS_WITH_PROGRESS = frozenset({"WezTerm", "ghostty"})
 _TERMINALS_WITH_LINKS = frozenset(

@@ -15,7 +15,7 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
-from sqlshell.runtime.descriptors import Descriptor, descriptor
+from sqlshell.runtime.files import Descriptor, descriptor
 from sqlshell.service.failure import Failure
 from sqlshell.sql.analysis.tokens import Token, tokens
 from sqlshell.sql.script.blanks import first_word
