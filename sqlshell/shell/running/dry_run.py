@@ -48,7 +48,9 @@ class DryRun:
         """The first line of the data that arrive, and their number so far."""
 
     def runs(self, name: str, changes: str, item: BackslashCommand) -> bool:
-        """Whether the command `name` is carried out, which `changes` a part of the shell. `\\set` alone would only list the variables.
+        """Whether the command `name` is carried out, which `changes` a part of the shell.
+
+        `\\set` alone would only list the variables.
 
         What a command in backticks would print is not known: only `\\set` and conditions can do without it.
         """
