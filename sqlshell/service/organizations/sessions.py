@@ -24,14 +24,6 @@ IDLE_SECONDS = 1800.0
 """How long an idle session is kept."""
 
 
-class _Before(Struct, frozen=True):
-    """A session's context before a request, with the database and schema that its connection was in."""
-
-    session: Session
-    database: str
-    schema: str
-
-
 class Session(Struct, eq=False):
     """One session. Only the statement that holds `turn` may change it, except for `waiting` and `used`, which Sessions
     changes."""
@@ -68,8 +60,9 @@ class Session(Struct, eq=False):
     """Whether its database was chosen explicitly, rather than being the initial one."""
     context_failures: dict[str, Failure] = field(default_factory=dict)
     """The failures for parts of the latest request's context. A statement that needs such a part fails with it."""
-    before: _Before | None = None
-    """The session before it adopted the latest request's context, while it is unknown whether the request fails."""
+    before: tuple[Session, str, str] | None = None
+    """The session, its database and its schema before it adopted the latest request's context, while it is unknown
+    whether the request fails."""
     dropped_parts: dict[str, str] = field(default_factory=dict)
     """The names, by kind, of objects that the session dropped while it used them. Its client may still send them."""
 
@@ -145,7 +138,7 @@ class Session(Struct, eq=False):
         """
         self.context_failures = {}
         self.settle("")
-        self.before = _Before(replace(self), self.connection.database, self.connection.schema)
+        self.before = replace(self), self.connection.database, self.connection.schema
         try:
             self._adopt(request, organizations)
         except Failure:
@@ -158,21 +151,21 @@ class Session(Struct, eq=False):
         if self.failed_by_context(state):
             self._restore()
         elif self.before is not None:
-            if self.before.session.connection is not self.connection:
-                self.before.session.connection.close()
+            if self.before[0].connection is not self.connection:
+                self.before[0].connection.close()
             self.before = None
 
     def _restore(self) -> None:
         assert self.before is not None
-        before, old = self.before, self.before.session
+        old, database, schema = self.before
         self.before, self.context_failures = None, {}
         if self.connection is not old.connection:
             self.connection.close()
             self.organization, self.connection = old.organization, old.connection
-        elif (before.database, before.schema) != (self.connection.database, self.connection.schema):
+        elif (database, schema) != (self.connection.database, self.connection.schema):
             # Another session may have dropped them meanwhile.
             with contextlib.suppress(Failure):
-                self.connection.use(before.database, before.schema)
+                self.connection.use(database, schema)
         self.role, self.store, self.compute_pool = old.role, old.store, old.compute_pool
         self.timezone, self.database_chosen = old.timezone, old.database_chosen
 
