@@ -187,12 +187,15 @@ class Executor:
 
     def options(self, session: Session, parameters: Parameters | None) -> RunOptions:
         """The options for a statement of a session."""
-        limit = parameters.row_limit if parameters and self._settings.row_limits else None
+        limit = parameters.row_limit if parameters else None
+        if limit and not self._settings.row_limits:
+            # But 0, which describes a statement and does not run it, is for all clients.
+            limit = None
         organization = session.organization
         return replace(
             self._options,
             timezone=session.timezone or organization.engine.traits.default_timezone,
-            row_limit=limit or None,
+            row_limit=limit,
             rights=session.rights,
             streams=tuple(organization.streams.known),
         )
