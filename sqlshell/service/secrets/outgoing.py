@@ -29,6 +29,9 @@ SECONDS: Final = 5.0
 MOST: Final = 1 << 20
 """Maximum bytes of a response that are read."""
 
+MAX_PATH: Final = 1000
+"""The longest path of a URL, in characters."""
+
 _URL: Final = re.compile(
     r"(https?)://(?:\[([0-9a-f:.]+)\]|([a-z0-9_][a-z0-9_.-]{0,252}))(?::([0-9]{1,5}))?"
     r"((?:/[\w.~!$&'()*+,;=:@%-]*)*)",
@@ -76,7 +79,7 @@ def read_target(text: str) -> Target:
         scheme, literal, name, port, path = found.groups()
         scheme, host = scheme.lower(), (literal or name).lower()
         target = Target(scheme, host, int(port or _PORTS[scheme]), path.rstrip("/"))
-        if 0 < target.port < 1 << 16 and (name or target.address):
+        if 0 < target.port < 1 << 16 and (name or target.address) and len(path) <= MAX_PATH:
             return target
     expected = "expected URLs such as https://registry.example.com:8081, without user, password, query and fragment"
     raise Failure("22023", f"'uris': {expected}")
