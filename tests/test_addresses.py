@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.client.http.proxies import proxy_for
+from sqlshell.client.http.options import proxy_for
 from sqlshell.client.results.dataplane import address_check, data_plane
 from sqlshell.client.target import parse
 from sqlshell.errors import ServiceError

@@ -20,8 +20,7 @@ from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, FileUnavailable, Result, StoredColumn, Table
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
-from sqlshell.sql.duckdb_csv import PADDING, distinct_for_duckdb, select_from_csv
-from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested
+from sqlshell.sql.duckdb_types import BYTES, PADDING, TEXT, distinct_for_duckdb, duckdb_type, is_nested, select_from_csv
 from sqlshell.sql.identifiers import always_quoted
 
 if TYPE_CHECKING:

@@ -15,8 +15,7 @@ from typing import Any, Final
 from sqlshell.dbapi.binding import Parameters, RowInsert
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
-from sqlshell.sql.duckdb_csv import select_from_csv
-from sqlshell.sql.duckdb_types import BYTES, TEXT
+from sqlshell.sql.duckdb_types import BYTES, TEXT, select_from_csv
 from sqlshell.sql.identifiers import literal
 
 EXTENSION: Final = "copy"

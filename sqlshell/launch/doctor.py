@@ -18,8 +18,7 @@ from typing import Any, TextIO
 from msgspec import Struct
 
 from sqlshell.client.http.failures import connection_failed
-from sqlshell.client.http.options import NetworkOptions
-from sqlshell.client.http.proxies import proxy_for
+from sqlshell.client.http.options import NetworkOptions, proxy_for
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.target import Target
 from sqlshell.config.settings import SETTINGS

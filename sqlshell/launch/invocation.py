@@ -235,7 +235,7 @@ class _Start:
         state = SessionState.on(self._connector.connection(self._destination, endpoint), front_end.announce)
         session = Session(state, self._options, self._interactive, self._secret_filter)
         if self._progress.live or self._interactive:
-            from sqlshell.shell.interactive.look.window_title import WindowTitle
+            from sqlshell.shell.interactive.look.prompt_line import WindowTitle
 
             screen_stream = streams.stdout if streams.stdout.isatty() else streams.stderr
             window = WindowTitle(session, screen_stream, self._environ)

@@ -28,8 +28,16 @@ from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.files import refuse_files
 from sqlshell.sql.analysis.lexed import Sql, lexed
-from sqlshell.sql.duckdb_csv import PADDING, distinct_for_duckdb, select_from_csv
-from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested, nested
+from sqlshell.sql.duckdb_types import (
+    BYTES,
+    PADDING,
+    TEXT,
+    distinct_for_duckdb,
+    duckdb_type,
+    is_nested,
+    nested,
+    select_from_csv,
+)
 from sqlshell.sql.identifiers import always_quoted, literal
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split

@@ -26,8 +26,7 @@ from sqlshell.client.http import redact, retries
 from sqlshell.client.http.decompress import BodyReader
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.network import open_socket
-from sqlshell.client.http.options import NetworkOptions
-from sqlshell.client.http.proxies import proxy_for
+from sqlshell.client.http.options import NetworkOptions, proxy_for
 from sqlshell.client.http.retries import Retries, retry_after
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.http.transport import Response, Transport

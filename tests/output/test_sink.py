@@ -22,7 +22,7 @@ from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.formats import format_for_path, format_named
 from sqlshell.result import Batch, Column, Result
-from sqlshell.sql.duckdb_csv import distinct_for_duckdb
+from sqlshell.sql.duckdb_types import distinct_for_duckdb
 
 
 def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.shell.interactive.look.context_line import Shown, context_line, short
-from sqlshell.shell.interactive.look.templates import MOST_READ, filled, fragments
+from sqlshell.shell.interactive.look.prompt_line import MOST_READ, filled, fragments
 from sqlshell.shell.interactive.look.toolbar import Typing, toolbar_text
 from sqlshell.shell.options import FIELDS, checked
 from sqlshell.shell.session import Session

@@ -8,8 +8,7 @@ import httpcore
 import httpx
 
 from sqlshell.client.http.network import AsyncioBackend, CheckAddress
-from sqlshell.client.http.options import NetworkOptions
-from sqlshell.client.http.proxies import proxy_for, secrets_of
+from sqlshell.client.http.options import NetworkOptions, proxy_for, secrets_of
 from sqlshell.client.target import Target
 from sqlshell.errors import UsageError
 

@@ -15,8 +15,7 @@ from websockets.frames import Frame, Opcode
 
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.network import CheckAddress, open_socket
-from sqlshell.client.http.options import NetworkOptions
-from sqlshell.client.http.proxies import proxy_for, secrets_of
+from sqlshell.client.http.options import NetworkOptions, proxy_for, secrets_of
 from sqlshell.client.http.retries import is_retried
 from sqlshell.client.results.stream import NO_CLOSE_CODE, ClosedWhileSending
 from sqlshell.client.secret_values import Secrets

@@ -19,7 +19,7 @@ from sqlshell.output.writers.delimited import CsvWriter
 from sqlshell.result import Batch, Column, FileUnavailable, Table
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
-from sqlshell.sql.duckdb_csv import PADDING, select_from_csv
+from sqlshell.sql.duckdb_types import PADDING, select_from_csv
 from sqlshell.sql.identifiers import always_quoted
 from sqlshell.sql.typed_values import TEXT, file_type, typed_value
 

@@ -35,6 +35,6 @@ def changed_names(columns: Sequence[Column], *, fold_case: bool = False) -> list
 
 def distinct_in_any_case(columns: Sequence[Column]) -> list[str]:
     """The names of the columns for readers that ignore case, none of them empty."""
-    from sqlshell.sql.duckdb_csv import distinct_for_duckdb
+    from sqlshell.sql.duckdb_types import distinct_for_duckdb
 
     return distinct_for_duckdb(distinct_names(columns))

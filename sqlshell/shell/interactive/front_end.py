@@ -36,8 +36,8 @@ from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.interactive.history import FileHistory
 from sqlshell.shell.interactive.interrupts import interrupt_typed_ahead
 from sqlshell.shell.interactive.look.paint import color_depth, painter, previews
+from sqlshell.shell.interactive.look.prompt_line import WindowTitle
 from sqlshell.shell.interactive.look.themes import DEFAULT, load
-from sqlshell.shell.interactive.look.window_title import WindowTitle
 from sqlshell.shell.interactive.terminal import Unechoed
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
 from sqlshell.shell.options import Options

@@ -50,8 +50,7 @@ from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt_typed_ahead
 from sqlshell.shell.interactive.look.highlight import LineLexer
 from sqlshell.shell.interactive.look.paint import screen_depth
-from sqlshell.shell.interactive.look.prompt_line import continuation_text, last_line, prompt_text
-from sqlshell.shell.interactive.look.templates import fragments
+from sqlshell.shell.interactive.look.prompt_line import continuation_text, fragments, last_line, prompt_text
 from sqlshell.shell.interactive.look.terminal_features import draws
 from sqlshell.shell.interactive.look.toolbar import Typing, call_text, toolbar_text
 from sqlshell.shell.interactive.terminal import restored

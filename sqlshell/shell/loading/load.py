@@ -56,7 +56,7 @@ from sqlshell.shell.loading.spec import (
     request_of,
     unknown_column,
 )
-from sqlshell.shell.metadata.table_columns import table_columns
+from sqlshell.shell.metadata.service_queries import table_columns
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.submission import submission_of
 from sqlshell.shell.running.submitting import SubmitRequest, Submitter

@@ -1,16 +1,16 @@
-"""Statements of the shell itself, whose rows it reads."""
+"""Statements of the shell itself, whose rows it reads, such as the columns of a table."""
 
 from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.context import SessionContext
-from sqlshell.errors import ShellError, StatementError, Where
+from sqlshell.errors import ProtocolError, ShellError, StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Column, Rows
@@ -82,3 +82,24 @@ async def query_service(connected: ServiceSession, *statements: str) -> tuple[li
         return await fetch_rows(
             connected.service.statements, statements[-1], connected.session.context, connected.session.adopt
         )
+
+
+async def table_columns(session: Session, table: str) -> Sequence[tuple[str, str]]:
+    """The name and the type of each column of a table, which is SQL. Raises the client's errors."""
+    client = session.connection.client
+    sql = f"DESCRIBE RELATION COLUMNS {table}"
+    try:
+        with session.protecting_context(sql):
+            _, rows = await fetch_rows(client, sql, session.context, session.adopt)
+    except StatementError as error:
+        # Temporary tables, and services without that form of DESCRIBE.
+        sql = f"SELECT * FROM {table} LIMIT 0"
+        try:
+            with session.protecting_context(sql):
+                columns, _ = await fetch_rows(client, sql, session.context, session.adopt)
+        except StatementError:
+            raise error from None
+        return [(column.name, column.type) for column in columns]
+    if any(len(row) < 2 for row in rows):
+        raise ProtocolError(f"the response to {sql} does not have the names and types of columns")
+    return [(row[0] or "", row[1] or "") for row in rows]

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
+import hashlib
 import os
 from collections.abc import Mapping
 from functools import partial
@@ -23,6 +24,12 @@ from sqlshell.origin import Own
 from sqlshell.output.sinks.file import write_error
 from sqlshell.runtime.files import check_output, expanded, write_all
 from sqlshell.shell.scripts.position import source_name
+
+
+def digest(text: str) -> str:
+    """The first 32 hexadecimal digits of the SHA-256 of a text."""
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+
 
 Unknown = Literal["", "skip", "send"]
 """How --resume treats a statement whose outcome is unknown: it asks, or assumes that it ran, or that it did not."""

@@ -18,7 +18,7 @@ from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
 from sqlshell.output.sinks.file import write_error
 from sqlshell.runtime.files import check_output, expanded, write_all
-from sqlshell.shell.records.digest import digest
+from sqlshell.shell.records.checkpoint import digest
 from sqlshell.shell.scripts.position import source_name
 from sqlshell.shell.session import Running
 

@@ -12,8 +12,7 @@ from sqlshell.client.statements.protocol import poll_wait
 from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, UnknownStatement, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.records.checkpoint import Checkpoint, Step
-from sqlshell.shell.records.digest import digest
+from sqlshell.shell.records.checkpoint import Checkpoint, Step, digest
 from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.running.outcomes import outcome_unknown
 from sqlshell.shell.session import SessionState

@@ -13,8 +13,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ShellError
 from sqlshell.result import Result
 from sqlshell.shell.metadata import service_queries
-from sqlshell.shell.metadata.service_queries import fetch_rows, query_service
-from sqlshell.shell.metadata.table_columns import table_columns
+from sqlshell.shell.metadata.service_queries import fetch_rows, query_service, table_columns
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 
 

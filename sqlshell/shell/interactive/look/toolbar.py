@@ -7,7 +7,7 @@ from enum import Enum
 
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.shell.interactive.look.context_line import short
-from sqlshell.shell.interactive.look.templates import fragments
+from sqlshell.shell.interactive.look.prompt_line import fragments
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.transaction import FAILED, OPEN
 from sqlshell.sql.completion.calls import call_at, parameters
