@@ -6,10 +6,10 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-import httpx
 from msgspec import Struct
 
 from sqlshell.client.http.downloads import download, is_strong
+from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.transport import Transport
 from sqlshell.errors import ShellError
 from sqlshell.interface.models import PARQUET

@@ -34,11 +34,17 @@ SCRIPT_ENDING_ERRORS = (ConnectionFailed, NotAuthenticated, Interrupted, Unreada
 
 
 class AlreadyReported(ShellError):
-    """An included script failed and has reported its error."""
+    """An included script failed and has reported its error; `cause` is what ended it, None if it ran to its end."""
 
-    def __init__(self, code: Exit) -> None:
+    def __init__(self, code: Exit, cause: ShellError | None) -> None:
         super().__init__("")
         self.exit = code
+        self.cause = cause
+
+
+def cause_of(error: ShellError) -> ShellError:
+    """The error of an included script, or of one that it includes; for all others the error itself."""
+    return error if not isinstance(error, AlreadyReported) or error.cause is None else cause_of(error.cause)
 
 
 class Failures:
@@ -95,7 +101,7 @@ class Failures:
             session.interactive and session.state.lost_context is error
         )
         misplaced = error.misplaces_rest and not session.interactive
-        return isinstance(error, SCRIPT_ENDING_ERRORS) or self.stopping or lost or misplaced
+        return isinstance(cause_of(error), SCRIPT_ENDING_ERRORS) or self.stopping or lost or misplaced
 
     def report(self, error: ShellError) -> None:
         """Report a failure of the running script."""

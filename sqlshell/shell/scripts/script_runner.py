@@ -23,7 +23,7 @@ from sqlshell.errors import (
 )
 from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.running.failures import AlreadyReported, Failures
+from sqlshell.shell.running.failures import AlreadyReported, Failures, cause_of
 from sqlshell.shell.running.item_runner import ItemRunner
 from sqlshell.shell.running.submitting import Submitter
 from sqlshell.shell.scripts.inline_copy import InlineCopy
@@ -50,6 +50,8 @@ class ScriptRunner:
         self._copy = copy
         self._failures = failures
         self._leaving = False
+        self._ended_by: ShellError | None = None
+        """The error that ended the last script before its end."""
 
     def read(self, path: Own) -> Iterator[Own]:
         """The text of a script in chunks, `-` for stdin. Raises UsageError if it cannot be read or is not text."""
@@ -121,10 +123,11 @@ class ScriptRunner:
         # If the file cannot be opened, the error belongs to the including script.
         first = next(chunks, EMPTY)
         with self._failures.separate_exit_code():
+            self._ended_by = None
             await self.run(itertools.chain([first], chunks), path)
-            failed = self._failures.exit
+            failed, ended_by = self._failures.exit, self._ended_by
         if failed != Exit.DONE:
-            raise AlreadyReported(failed)
+            raise AlreadyReported(failed, ended_by)
 
     def leave(self) -> None:
         """End the running script; for typed text, exit the shell."""
@@ -169,10 +172,11 @@ class ScriptRunner:
                         ends = self._failures.ends_script(error)
                         self._abandon_unfinished(item, warns=not ends)
                         if ends:
+                            self._ended_by = error
                             ran = await self._submitter.end_batch()
                             self._skip(items[number + 1 + ran :], arriving, name, item, error)
                             interactive = self._components.session.interactive
-                            return interactive or not isinstance(error, Interrupted | CannotResume)
+                            return interactive or not isinstance(cause_of(error), Interrupted | CannotResume)
                     if self._leaving:
                         return True
         return None

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.errors import Exit, UsageError
+from sqlshell.errors import ConnectionFailed, Exit, Interrupted, ShellError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.scripts.script_place import ScriptPlace
@@ -69,6 +69,19 @@ def test_a_script_that_includes_itself(tmp_path: Path) -> None:
         "warning: 1 statement was not run",
     ]
     assert core.shell.exit == Exit.USAGE
+
+
+@pytest.mark.parametrize("error", [ConnectionFailed("gone"), Interrupted("interrupted")])
+def test_what_ends_an_included_script_ends_those_that_include_it(tmp_path: Path, error: ShellError) -> None:
+    (tmp_path / "inner.sql").write_text("select 1;\nselect 2;\n")
+    (tmp_path / "middle.sql").write_text("\\ir inner.sql\nselect 3;\n")
+
+    async def work() -> Core:
+        core = Core(ScriptedClient({"select 1": Answer(error=error)}))
+        await core.shell.run_script([Own(f"\\i {tmp_path / 'middle.sql'}\nselect 4;\n")], "", stop=False)
+        return core
+
+    assert [sql for sql, _ in asyncio.run(work()).client.ran] == ["select 1"]
 
 
 @pytest.mark.parametrize(
