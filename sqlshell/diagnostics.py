@@ -266,11 +266,9 @@ class Diagnostics:
         if self.verbose >= level:
             self._write(text, verbatim=True)
 
-    def say(self, text: str, *, own: bool = False, file: str = "", verbatim: bool = False) -> None:
-        """Print the output of a command; `own` text comes from this program alone, and may contain colors. `file` is a
-        file that it names.
-        """
-        self._write(text, own=own, file=file, verbatim=verbatim)
+    def say(self, text: str, *, own: bool = False, verbatim: bool = False) -> None:
+        """Print the output of a command; `own` text comes from this program alone, and may contain colors."""
+        self._write(text, own=own, verbatim=verbatim)
 
     def hint(self, text: str) -> None:
         """Print secondary information, dimmed; `quiet` suppresses it."""

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Upload
-from sqlshell.client.statements.client import Observer, Submission, mark_uncertain, terminate_query
+from sqlshell.client.statements.client import Observer, Submission, mark_uncertain, terminate
 from sqlshell.client.statements.polling import upload_of
 from sqlshell.client.statements.protocol import COLUMN_LIMIT, may_have_run, read_error, read_submission, unreadable
 from sqlshell.context import SessionContext
@@ -101,11 +101,6 @@ class LegacyClient(Struct):
         """Raises UsageError: the interface has no lookups."""
         raise _nothing_kept()
 
-    async def terminate(self, query_id: str, context: SessionContext) -> None:
-        """Ask the service to terminate a query. Raises the same errors as run()."""
-        async for _ in self.run(Submission(terminate_query(query_id)), context):
-            pass
-
     def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> None:
         return None
 
@@ -115,6 +110,7 @@ class LegacyClient(Struct):
     supports_batches = False
     can_cancel = False
     can_refetch = False
+    terminate = terminate
 
     async def is_legacy(self) -> bool:
         return True

@@ -24,10 +24,10 @@ from sqlshell.client.target import Target
 from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import Config, config_folder, read_config, state_folder
 from sqlshell.errors import ShellError, UsageError
-from sqlshell.launch.credentials import permission_problems, run_token_command, without_secrets
+from sqlshell.launch.credentials import permission_problems, without_secrets
 from sqlshell.launch.destination import Destination, RemoteService, find_destination
 from sqlshell.launch.engine_urls import EngineUrl
-from sqlshell.launch.services import network_of
+from sqlshell.launch.services import network_of, token_renewal
 from sqlshell.output.text.cells import printable
 from sqlshell.unreachable import Cause, why_failed
 from sqlshell.version import __version__
@@ -213,13 +213,7 @@ async def _certificate(target: Target, network: NetworkOptions) -> tuple[Finding
 async def _answers(service: RemoteService, network: NetworkOptions) -> list[Finding]:
     """Check the service: its version twice (on a new and on the kept connection), the token and the clock."""
     report: list[Finding] = []
-
-    async def renew() -> str:
-        return await asyncio.to_thread(run_token_command, service.token_command)
-
-    transport = Transport(
-        service.target, service.token, network=network, renew=renew if service.token_command else None
-    )
+    transport = Transport(service.target, service.token, network=network, renew=token_renewal(service.token_command))
     try:
         for what in ("first response", "second response"):
             began = time.perf_counter()

@@ -46,22 +46,23 @@ _VARIABLE: Final = r"(?s)(-[1AXelqtx]*)v([A-Za-z_]\w*=.*)?"
 _ASSIGNMENT: Final = r"(?s)[A-Za-z_]\w*=.*"
 
 
-class Argument(click.Argument):
-    """An argument whose value a shell completes."""
+class _Completed(click.Parameter):
+    """A parameter whose value a shell completes."""
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         return _completions(self, ctx, incomplete) or super().shell_complete(ctx, incomplete)
 
 
-class Option(click.Option):
+class Argument(_Completed, click.Argument):
+    """An argument whose value a shell completes."""
+
+
+class Option(_Completed, click.Option):
     """An option that stands in a group of the help, and whose value a shell completes."""
 
     def __init__(self, names: Sequence[str], *, group: str = OTHER, **given: Any) -> None:
         super().__init__(names, **given)
         self.group = group
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        return _completions(self, ctx, incomplete) or super().shell_complete(ctx, incomplete)
 
 
 class Command(click.Command):

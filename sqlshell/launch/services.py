@@ -38,6 +38,15 @@ def _nothing(*_: str) -> None:
     return None
 
 
+def token_renewal(command: str) -> NewToken | None:
+    """What gets another token from the configured command; None without one."""
+
+    async def renew() -> str:
+        return await asyncio.to_thread(run_token_command, command)
+
+    return renew if command else None
+
+
 class Endpoint(Struct, frozen=True):
     """A running service: its address, its token, and its application if it runs in this process."""
 
@@ -76,16 +85,13 @@ class Endpoint(Struct, frozen=True):
         if network.insecure and self.target.scheme == "https":
             warn(f"--insecure: not verifying the certificate of {self.target.name}")
 
-        async def renew() -> str:
-            return await asyncio.to_thread(run_token_command, self.token_command)
-
         transport = Transport(
             self.target,
             self.token,
             open_app=self.open_app,
             network=network,
             trace=trace,
-            renew=renew if self.token_command else None,
+            renew=token_renewal(self.token_command),
             refused=None if self.token_command else ask,
             say=retry,
             warn=warn,

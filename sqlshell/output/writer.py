@@ -116,6 +116,12 @@ class LineWriter(Writer, Protocol):
         """A LineSql: the text of a row, with what separates it from the others."""
 
 
+def written(writer: LineWriter, batch: Batch, write: Callable[[Batch], Iterable[bytes]]) -> Iterable[bytes]:
+    """The rows as DuckDB writes them, or else as `write` does."""
+    lines = batch.lines(writer.line)
+    return write(batch) if lines is None else [lines]
+
+
 class WholeWriter(Writer, Protocol):
     """A writer that takes the table of a whole result instead of its rows, and whose methods may take seconds.
 

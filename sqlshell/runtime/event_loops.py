@@ -29,6 +29,13 @@ def allow_slow_imports(loop: asyncio.AbstractEventLoop) -> None:
     loop.slow_callback_duration = SLOW_SECONDS
 
 
+def spawn(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> None:
+    """Do work in a task, which is in `tasks` until it ends."""
+    task = asyncio.ensure_future(work)
+    tasks.add(task)
+    task.add_done_callback(tasks.discard)
+
+
 def end_threads(loop: asyncio.AbstractEventLoop) -> None:
     """Wait for the threads that a loop, which is not running, started for asyncio.to_thread()."""
     with contextlib.suppress(RuntimeError):

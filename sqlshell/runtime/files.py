@@ -151,8 +151,8 @@ class DownloadFile(FileIO):
     download cannot continue there.
     """
 
-    def __init__(self, place: Path, flags: int = os.O_EXCL) -> None:
-        super().__init__(os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | flags, 0o600), "r+")
+    def __init__(self, place: Path) -> None:
+        super().__init__(os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_EXCL, 0o600), "r+")
         self.place = place
         self.tag = ""
 

@@ -23,7 +23,7 @@ from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.failures import Failures
 from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import SubmitRequest, Submitter
+from sqlshell.shell.running.submitting import SubmitRequest, Submitter, discard
 from sqlshell.sql.analysis.copy_statements import CopyStatement
 from sqlshell.sql.analysis.transaction import Transaction
 from sqlshell.sql.script.items import Statement
@@ -249,7 +249,7 @@ class CommandShell:
             last = self.buffer.last
             try:
                 for text in texts:
-                    request = SubmitRequest(Statement(text, 0, 0, True), _discard, verbatim=True, internal=True)
+                    request = SubmitRequest(Statement(text, 0, 0, True), discard, verbatim=True, internal=True)
                     await self._submitter.submit(request)
             finally:
                 self.buffer.remember(last)
@@ -459,11 +459,6 @@ class _RecordingConsumer:
     async def __call__(self, result: Result) -> Summary:
         self.called = True
         return await self._consumer(result)
-
-
-async def _discard(result: Result) -> Summary:
-    await result.batches.aclose()
-    return Summary(0, True)
 
 
 async def _awaited(consumer: Callable[[Result], Awaitable[Summary]], result: Result) -> Summary:

@@ -9,7 +9,6 @@ import pytest
 
 from sqlshell.service.storage.sqlite import SqliteStorage
 from tests.conftest import Served
-from tests.service.client import Client
 from tests.service.postgresql import MISSING, database, running
 from tests.service.required import required
 from tests.service.tested_engines import ENGINES, OnEngine, TestedEngine
@@ -82,10 +81,3 @@ def served_on(engine: OnEngine, tmp_path_factory: pytest.TempPathFactory) -> Ite
     """One service on each engine, for all tests that do not change it; partitions of 1,000 rows."""
     with engine.serve(tmp_path_factory.mktemp("service"), "--partition-rows", "1000") as running:
         yield running
-
-
-@pytest.fixture
-def client_on(served_on: Served) -> Iterator[Client]:
-    """A session of its own on that service."""
-    with Client(served_on) as made:
-        yield made

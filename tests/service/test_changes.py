@@ -21,7 +21,7 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.launch.embedded import start_embedded
 from sqlshell.service.catalog import OPERATOR, ROLES, Caller, Catalog
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.engine import CatalogQuery, RunOptions
+from sqlshell.service.engines.engine import CatalogQuery, Outcome, RunOptions
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import Execution, OfKind, Services
@@ -653,7 +653,8 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
     def update(**options: str) -> None:
         record = Statement("", organization, "", Spool(Path, 1), ContextEcho())
         asked = OfKind(verb="update", of=Secret(), names=("x",), options=options)
-        asked.run(Execution("", session, session_options, record.spool, record.is_canceled, services))
+        given = ("", session, session_options, record.spool, record.is_canceled, services, ())
+        asked.run(Execution(*given, lambda sql: Outcome(), lambda outcome, *of: outcome, list, lambda asked: Outcome()))
 
     session_options = RunOptions()
     vault = Meanwhile(lambda: update(description="told"))

@@ -41,7 +41,7 @@ class Loaded:
             self.unseen = scan.unseen_key()
             self.types, self.warnings = scan.new_types()
             self.dates = scan.date_warnings()
-            self.rejects, self.has_more = scan.rejects()
+            self.rejects, _ = scan.rejects()
             self.staged = scan.rows(self.types)
             pairs = zip(matched.targets, self.types, strict=True)
             written_to = [TargetColumn(target.name, type_) for target, type_ in pairs]

@@ -21,15 +21,15 @@ class PartitionReader:
     For large partitions there are fewer, so that about AHEAD_BYTES are in flight.
 
     An iterator object and not a generator: if a fetch fails, the reader gets the error, and the next step requests the
-    same partition again. `first` is partition `start`, if it came with the response; `count` is the total number.
+    same partition again. `first` is the first partition, if it came with the response; `count` is the total number.
     """
 
-    def __init__(self, fetch: FetchPartition, first: Batch | None, count: int, ahead: int, *, start: int = 0) -> None:
+    def __init__(self, fetch: FetchPartition, first: Batch | None, count: int, ahead: int) -> None:
         self._fetch = fetch
         self._first = first
         self._count = max(count, 1)
         self._ahead = ahead
-        self._next = start
+        self._next = 0
         self._largest = first.size if first is not None else None
         self._in_flight: deque[asyncio.Future[Batch]] = deque()
 

@@ -153,6 +153,12 @@ def terminate_query(query_id: str) -> str:
     return f"TERMINATE QUERY {quoted}"
 
 
+async def terminate(client: Client, query_id: str, context: SessionContext) -> None:
+    """Ask the service to terminate a query. Raises the same errors as run()."""
+    async for _ in client.run(Submission(terminate_query(query_id)), context):
+        pass
+
+
 def mark_uncertain(error: ShellError, behind: int = 0) -> None:
     """Add a hint that the statement and the `behind` statements sent after it may have run, with a way to check."""
     which = "the statement" if not behind else f"the statement and the {behind:,} sent after it"

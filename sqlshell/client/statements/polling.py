@@ -23,7 +23,7 @@ from sqlshell.client.statements.client import (
     StatementBatch,
     Submission,
     mark_uncertain,
-    terminate_query,
+    terminate,
 )
 from sqlshell.client.statements.protocol import (
     Done,
@@ -84,6 +84,7 @@ class StatementsClient(Struct):
     wait_limit: float | None = None
     supports_batches: bool | None = None
     """Whether the service accepts batches: None until it has announced them, False if it refused one."""
+    terminate = terminate
 
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
@@ -148,11 +149,6 @@ class StatementsClient(Struct):
                 return sqlstate.RUNNING, ""
             case Done(head):
                 return head.sql_state or sqlstate.DONE, head.message or ""
-
-    async def terminate(self, query_id: str, context: SessionContext) -> None:
-        """Ask the service to terminate a query. Raises the same errors as run()."""
-        async for _ in self.run(Submission(terminate_query(query_id)), context):
-            pass
 
     def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> StatementBatch | None:
         """A batch of statements. None if the service does not accept batches, and if each statement has its own time

@@ -10,7 +10,7 @@ import binascii
 from collections.abc import Iterable, Sequence
 
 from sqlshell.interface.types import Kind
-from sqlshell.output.writer import LineWriter, Summary, Writer
+from sqlshell.output.writer import LineWriter, Summary, Writer, written
 from sqlshell.result import Batch, Column, Rows, StoredColumn
 
 
@@ -99,5 +99,4 @@ class HexLineWriter(HexWriter):
         return self._lines.line(whole) if len(whole) == len(shown) else None
 
     def write(self, batch: Batch) -> Iterable[bytes]:
-        lines = batch.lines(self.line)
-        return super().write(batch) if lines is None else [lines]
+        return written(self, batch, super().write)

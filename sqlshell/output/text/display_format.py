@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlshell.interface.types import base
 from sqlshell.output.text.nesting import is_nested, over_lines, spaced
 from sqlshell.output.text.shortening import Shortened, cut, cut_line
-from sqlshell.output.writer import LineWriter, Summary, Writer, has_lines
+from sqlshell.output.writer import LineWriter, Summary, Writer, has_lines, written
 from sqlshell.result import Batch, Column, StoredColumn
 
 NESTED_CELLS = 40
@@ -156,8 +156,7 @@ class DisplayLineWriter(DisplayWriter):
         return self._lines.line(columns) if not changing else None
 
     def write(self, batch: Batch) -> Iterable[bytes]:
-        lines = batch.lines(self.line)
-        return super().write(batch) if lines is None else [lines]
+        return written(self, batch, super().write)
 
 
 def displayed(writer: Writer, shape: DisplayFormat) -> DisplayWriter:

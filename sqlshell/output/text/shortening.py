@@ -46,7 +46,7 @@ def cut_painted(line: str, width: int, ellipsis: str = "…") -> str:
     return line
 
 
-def first_lines(text: str, most: int, ellipsis: str = "…") -> str:
+def first_lines(text: str, most: int, ellipsis: str) -> str:
     """A text of at most `most` lines; the same object if it has no more."""
     if text.count("\n") < most:
         return text

@@ -27,7 +27,7 @@ def distinct_names(columns: Sequence[Column]) -> list[str]:
     return names
 
 
-def changed_names(columns: Sequence[Column], *, fold_case: bool = False) -> list[tuple[str, str]]:
+def changed_names(columns: Sequence[Column], *, fold_case: bool) -> list[tuple[str, str]]:
     """The names that distinct_names() changed, as (old, new), or with `fold_case` distinct_in_any_case()."""
     names = distinct_in_any_case(columns) if fold_case else distinct_names(columns)
     return [(column.name, new) for column, new in zip(columns, names, strict=True) if column.name != new]

@@ -14,7 +14,7 @@ from sqlshell.spelling import did_you_mean
 
 
 class Format(Struct, frozen=True):
-    """One format: `several` is whether several results may share an output, `holds` what precedes the first byte.
+    """One format: `several` is whether several results may share an output.
 
     A `for_terminal` format is made for the screen: long values may be truncated, and messages may appear between
     results. A format with `distinct_names` has to rename duplicate column names, and one that `folds_case` also those
@@ -26,7 +26,6 @@ class Format(Struct, frozen=True):
     for_terminal: bool
     extensions: tuple[str, ...]
     several: Literal["allowed", "warned", "refused"]
-    holds: Literal["nothing", "sample", "all"]
     factory: Callable[[WriterOptions], Writer]
     distinct_names: bool = False
     binary: bool = False
@@ -147,7 +146,6 @@ def _typed(
     name: str,
     summary: str,
     extensions: tuple[str, ...],
-    holds: Literal["sample", "all"],
     factory: Callable[[WriterOptions], Writer],
 ) -> Format:
     return Format(
@@ -156,7 +154,6 @@ def _typed(
         False,
         extensions,
         "refused",
-        holds,
         factory,
         True,
         binary=True,
@@ -166,20 +163,20 @@ def _typed(
 
 
 FORMATS: tuple[Format, ...] = (
-    Format("table", "aligned columns", True, (".txt",), "allowed", "sample", _table),
-    Format("vertical", "one record per row, one line per column", True, (), "allowed", "nothing", _vertical),
-    Format("csv", "comma-separated; NULL is empty, '' is quoted", False, (".csv",), "allowed", "nothing", _csv, True),
-    Format("tsv", "tab-separated; NULL is \\N", False, (".tsv", ".tab"), "allowed", "nothing", _tsv, True),
-    Format("json", "one array of objects", False, (".json",), "warned", "nothing", _json, True),
-    Format("jsonl", "one object per line", False, (".jsonl", ".ndjson"), "allowed", "nothing", _jsonl, True),
-    Format("unaligned", "values between separators, as psql -A", False, (), "allowed", "nothing", _unaligned),
-    Format("markdown", "a table in Markdown", False, (".md", ".markdown"), "allowed", "nothing", _markdown),
-    Format("html", "a web page that can be searched and sorted", False, (".html", ".htm"), "refused", "nothing", _html),
-    Format("insert", "INSERT statements for a table", False, (".sql",), "allowed", "nothing", _insert, True),
-    Format("xlsx", "an Excel workbook", False, (".xlsx",), "refused", "all", _xlsx, binary=True, packed=True),
-    _typed("parquet", "a Parquet file with typed columns", (".parquet",), "all", _parquet),
-    _typed("arrow", "an Arrow IPC file with typed columns", (".arrow", ".feather"), "sample", _arrow),
-    _typed("arrows", "an Arrow IPC stream", (".arrows",), "sample", _arrow_stream),
+    Format("table", "aligned columns", True, (".txt",), "allowed", _table),
+    Format("vertical", "one record per row, one line per column", True, (), "allowed", _vertical),
+    Format("csv", "comma-separated; NULL is empty, '' is quoted", False, (".csv",), "allowed", _csv, True),
+    Format("tsv", "tab-separated; NULL is \\N", False, (".tsv", ".tab"), "allowed", _tsv, True),
+    Format("json", "one array of objects", False, (".json",), "warned", _json, True),
+    Format("jsonl", "one object per line", False, (".jsonl", ".ndjson"), "allowed", _jsonl, True),
+    Format("unaligned", "values between separators, as psql -A", False, (), "allowed", _unaligned),
+    Format("markdown", "a table in Markdown", False, (".md", ".markdown"), "allowed", _markdown),
+    Format("html", "a web page that can be searched and sorted", False, (".html", ".htm"), "refused", _html),
+    Format("insert", "INSERT statements for a table", False, (".sql",), "allowed", _insert, True),
+    Format("xlsx", "an Excel workbook", False, (".xlsx",), "refused", _xlsx, binary=True, packed=True),
+    _typed("parquet", "a Parquet file with typed columns", (".parquet",), _parquet),
+    _typed("arrow", "an Arrow IPC file with typed columns", (".arrow", ".feather"), _arrow),
+    _typed("arrows", "an Arrow IPC stream", (".arrows",), _arrow_stream),
 )
 
 

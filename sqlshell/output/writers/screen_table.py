@@ -48,7 +48,6 @@ class _Layout(Struct):
     width: int
     fraction: int = 0
     digits: int = 0
-    cap: int = 0
 
 
 class ScreenTableWriter(SampledTable):

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator, Sequence
 
 from sqlshell.output.text.cells import lines_of, printable
-from sqlshell.output.writer import Role, Summary, WriterOptions
+from sqlshell.output.writer import Role, Summary, WriterOptions, written
 from sqlshell.output.writers.column_text import Align, ColumnText, column_text, justify
 from sqlshell.output.writers.delimited import Values, encode_pieces
 from sqlshell.output.writers.styles import Edge, Lines, Style, table_style
@@ -92,8 +92,7 @@ class TableWriter(SampledTable):
         return table_line(columns, self._widths, rights, (self._lines.between + start, between, stop), self._null)
 
     def write(self, batch: Batch) -> Iterable[bytes]:
-        lines = batch.lines(self.line)
-        return super().write(batch) if lines is None else [lines]
+        return written(self, batch, super().write)
 
     def _start(self, sample: Rows) -> Iterable[bytes]:
         columns = self._prepared(sample)

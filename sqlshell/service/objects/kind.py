@@ -84,11 +84,11 @@ class Execution(Struct, frozen=True):
     sink: Sink
     is_canceled: Callable[[], bool]
     services: Services
-    files: Sequence[Attachment] = ()
-    run_engine: Callable[[str], Result] = lambda sql: Outcome()
-    created: Callable[[Outcome, str, Relation], Outcome] = lambda outcome, kind, relation: outcome
-    queries: Callable[[], list[Facts]] = list
-    run_other: Callable[[DialectStatement], Result] = lambda asked: Outcome()
+    files: Sequence[Attachment]
+    run_engine: Callable[[str], Result]
+    created: Callable[[Outcome, str, Relation], Outcome]
+    queries: Callable[[], list[Facts]]
+    run_other: Callable[[DialectStatement], Result]
 
     @property
     def organization(self) -> Organization:

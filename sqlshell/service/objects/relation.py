@@ -106,12 +106,14 @@ class CreateAs(DialectStatement, frozen=True):
         return execution.created(outcome, self.kind, execution.session.connection.resolve(self.names))
 
 
-class Truncate(DialectStatement, frozen=True):
+class _OfRelation(DialectStatement, frozen=True, kw_only=True):
     names: Names
 
     def needs(self) -> Needs:
         return Needs(parts=behind(self.names[:-1]), database=True)
 
+
+class Truncate(_OfRelation, frozen=True):
     def run(self, execution: Execution) -> Outcome:
         execution.require(Rights.DATA, "TRUNCATE RELATION")
         relation, kind = find_relation(self.names, execution.session)
@@ -124,15 +126,11 @@ class Truncate(DialectStatement, frozen=True):
         return Outcome(message="TRUNCATE RELATION")
 
 
-class Alter(DialectStatement, frozen=True):
+class Alter(_OfRelation, frozen=True):
     """ALTER … SET 'description' = …"""
 
     kind: str
-    names: Names
     options: Mapping[str, str]
-
-    def needs(self) -> Needs:
-        return Needs(parts=behind(self.names[:-1]), database=True)
 
     def run(self, execution: Execution) -> Outcome:
         verb = f"ALTER {self.kind.upper()}"

@@ -70,8 +70,6 @@ class Layout(msgspec.Struct, omit_defaults=True):
 class Discard:
     """A sink that discards all rows."""
 
-    small = True
-
     def keep(self, rows: Sequence[str]) -> None:
         return
 
@@ -132,10 +130,6 @@ class Spool:
 
     def grown(self, size: int) -> None:
         return
-
-    @property
-    def small(self) -> bool:
-        return self.layout.form == "record"
 
     def lend(self) -> Path:
         """The file in which another process may store the result; adopt() follows."""

@@ -9,6 +9,7 @@ import time
 from collections.abc import Sequence
 
 from sqlshell.interface import sqlstate
+from sqlshell.runtime.event_loops import spawn
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.organizations.organizations import Organizations
@@ -83,9 +84,7 @@ class Canceller:
 
     def _end_soon(self, statement: Statement) -> None:
         """Interrupt a statement that is to be canceled, in a task, until it has ended."""
-        task = asyncio.ensure_future(self.until_ended(statement))
-        self._ending.add(task)
-        task.add_done_callback(self._ending.discard)
+        spawn(self.until_ended(statement), self._ending)
 
     def end_overdue(self) -> None:
         """Cancel the statements that have run past their deadlines."""

@@ -371,14 +371,13 @@ def _may_drop(sql: str) -> bool:
     return words[0] in MAY_DROP or words == ["CREATE", "OR", "REPLACE"]
 
 
-def _with_created_row(session: Session, statement: Statement, outcome: Outcome, sql: str = "") -> Outcome:
+def _with_created_row(session: Session, statement: Statement, outcome: Outcome, sql: str) -> Outcome:
     """Add the row that describes what was created to the outcome of an engine's statement, if it has one.
 
     CREATE TABLE … AS SELECT and INSERT INTO … SELECT have one; a query is named by its ID.
     """
     if outcome.columns is not None:
         return outcome
-    sql = sql or statement.sql
     blank = BLANK.match(sql)
     if not _MAY_MAKE.match(sql, blank.end() if blank else 0):
         return outcome

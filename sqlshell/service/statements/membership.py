@@ -9,11 +9,11 @@ import logging
 import random
 import time
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
 from functools import partial
-from typing import Any
 
 from sqlshell.interface import sqlstate
+from sqlshell.runtime.event_loops import spawn
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR
 from sqlshell.service.cluster.cluster import BEAT_SECONDS, LEASE_SECONDS, Cluster
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START
@@ -94,11 +94,12 @@ class SharedStatementStore(StatementStore):
     def drop(self, statements: Sequence[Statement]) -> None:
         self._unregister(statements)
         rows = [(statement.statement_id,) for statement in statements]
-        self._start(self._write_best_effort(lambda: self._shared.write_all(DELETED, rows)))
+        spawn(self._write_best_effort(lambda: self._shared.write_all(DELETED, rows)), self._tasks)
 
     def note_operation(self, statement: Statement, operation: str) -> None:
         statement.operation = operation
-        self._start(self._write_best_effort(lambda: self._shared.write(OPERATION, (operation, statement.statement_id))))
+        values = operation, statement.statement_id
+        spawn(self._write_best_effort(lambda: self._shared.write(OPERATION, values)), self._tasks)
 
     async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
         return await self._shared.run_async(lambda: self._cluster.loads(keys))
@@ -211,11 +212,6 @@ class SharedStatementStore(StatementStore):
         """Write what can be lost."""
         with contextlib.suppress(StorageError):
             await self._shared.run_async(work)
-
-    def _start(self, work: Coroutine[Any, Any, None]) -> None:
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
 
 
 class Membership:

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
 from sqlshell.mask import MASK
+from sqlshell.runtime.event_loops import spawn
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
 from sqlshell.service.failure import Failure, Refusal
@@ -203,9 +204,7 @@ class Runner:
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> None:
         """Do work in a task until it ends or close() cancels it."""
-        task = asyncio.ensure_future(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        spawn(work, self._tasks)
 
     async def _run(self, submission: Submission) -> None:
         """Run the statements of a submission one after another."""

@@ -82,7 +82,7 @@ def chart(columns: Sequence[Column], rows: Rows, words: Sequence[str]) -> Chart:
     return _points(kind, columns, rows, places)
 
 
-def kind_and_columns(columns: Sequence[Column], words: Sequence[str], *, empty: bool = False) -> tuple[str, list[int]]:
+def kind_and_columns(columns: Sequence[Column], words: Sequence[str], *, empty: bool) -> tuple[str, list[int]]:
     """The kind of a chart and its columns: for a histogram one, for a heat map those for x, y and the cells, for others
     that for x and those for y. Raises UsageError.
     """

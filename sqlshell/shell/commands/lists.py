@@ -57,21 +57,18 @@ def _lister(
     statements: Sequence[str],
     what: str,
     aliases: tuple[str, ...] = (),
-    short: int = SHORT,
     more: str = "",
-    hint: str = "",
     engine: str = "",
 ) -> Command:
     """A command that lists the result of the first statement that the service supports; + shows all columns. `what` it
-    lists and `more` are its help; `hint` is for an empty list. `engine` is the word of LIST ENGINE for what an engine
+    lists and `more` are its help. `engine` is the word of LIST ENGINE for what an engine
     that is a server has, or any engine if there are no statements."""
 
     async def body(shell: CommandShell, args: Args) -> None:
         if engine and (not statements or await engine_of(shell)):
             await _listed_by_engine(shell, args, engine, what)
             return
-        await _listed(shell, args, statements, short, what, hint)
-        return
+        await _listed(shell, args, statements, what)
 
     return Command(name, "[PATTERN]", f"List {what}.{more}", body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
@@ -94,11 +91,9 @@ async def _objects(shell: CommandShell, args: Args, objects: Objects, what: str)
     await shell.show(table_of([(title_of(column.name), column.type) for column in columns], rows))
 
 
-async def _listed(
-    shell: CommandShell, args: Args, statements: Sequence[str], short: int, what: str, hint: str = ""
-) -> None:
+async def _listed(shell: CommandShell, args: Args, statements: Sequence[str], what: str, hint: str = "") -> None:
     columns, rows = await query_service(shell, *statements)
-    shown = len(columns) if args.plus else min(short, len(columns))
+    shown = len(columns) if args.plus else min(SHORT, len(columns))
     kept = [row[:shown] for row in _chosen(columns, rows, args[0] if args else "*")]
     if not kept and shell.result_output.for_people:
         shell.say(no_match_message(args, hint, what))
@@ -112,7 +107,7 @@ async def entities(shell: CommandShell, args: Args) -> None:
     store = shell.session.context.store
     here = f" WHERE store_name = {literal(store)}" if store else ""
     query = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
-    await _listed(shell, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), SHORT, "entities")
+    await _listed(shell, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), "entities")
 
 
 @command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
@@ -161,7 +156,7 @@ async def functions(shell: CommandShell, args: Args) -> None:
 
     + adds descriptions, and the definitions of macros."""
     if not await metadata.lists_objects(shell):
-        await _listed(shell, args, ("LIST FUNCTIONS",), SHORT, "functions")
+        await _listed(shell, args, ("LIST FUNCTIONS",), "functions")
         return
     functions = await metadata.listed(shell, "FUNCTIONS", args[0] if args else "", details=args.plus)
     own = functions.at("own")
@@ -229,7 +224,7 @@ async def stores(shell: CommandShell, args: Args) -> None:
     if await engine_of(shell):
         await list_relations(shell, args, ("sequence",))
         return
-    await _listed(shell, args, STORES, SHORT, "stores", "\\d lists sequences")
+    await _listed(shell, args, STORES, "stores", "\\d lists sequences")
 
 
 @command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
@@ -238,7 +233,7 @@ async def pools(shell: CommandShell, args: Args) -> None:
     if await engine_of(shell):
         await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
         return
-    await _listed(shell, args, ("LIST COMPUTE_POOLS",), SHORT, "compute pools")
+    await _listed(shell, args, ("LIST COMPUTE_POOLS",), "compute pools")
 
 
 @command("dr", "[PATTERN]", aliases=("dr+", "dg", "dg+", "du", "du+"), data=("PATTERN",))
@@ -247,7 +242,7 @@ async def roles(shell: CommandShell, args: Args) -> None:
     if not args.name.startswith("dr") and await engine_of(shell):
         await _listed_by_engine(shell, args, "ROLES", "roles")
         return
-    await _listed(shell, args, ("LIST ROLES",), SHORT, "roles")
+    await _listed(shell, args, ("LIST ROLES",), "roles")
 
 
 COMMANDS = (

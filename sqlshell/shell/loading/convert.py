@@ -40,6 +40,9 @@ REJECTS: Final = 1000
 LONGEST_REJECT: Final = 10_000
 """Characters of a bad row that DuckDB keeps."""
 
+LONGEST_QUOTED: Final = 60
+"""Characters of a value that a message quotes."""
+
 FETCHED: Final = 256
 """Rows that are read at once where they become SQL."""
 
@@ -530,10 +533,10 @@ def _copy(connection: duckdb.DuckDBPyConnection, select: str, path: Path) -> int
     return int(row[0]) if row else 0
 
 
-def abbreviated(value: str | None, most: int = 60) -> str:
+def abbreviated(value: str | None) -> str:
     """A value in quotes, without the end if it is long."""
     text = repr(value)
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= LONGEST_QUOTED else f"{text[:LONGEST_QUOTED]}…"
 
 
 def _with_place(reject: Reject, line: int, row: str = "") -> Reject:

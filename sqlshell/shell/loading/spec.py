@@ -79,16 +79,16 @@ class LoadRequest(Struct, frozen=True):
         return {"csv": "line", "text": "line", "json": "record"}.get(self.format, "row")
 
 
-def request_of(copy: CopyStatement, path: Own, name: str, *, default: str = "text", kept: bool = True) -> LoadRequest:
-    """The request of a COPY … FROM; `path` is where its data is. `default` is the format of a name without a known
-    ending. Raises UsageError for options that cannot be."""
+def request_of(copy: CopyStatement, path: Own, name: str, *, kept: bool = True) -> LoadRequest:
+    """The request of a COPY … FROM; `path` is where its data is. The format of a name without a known ending
+    is text. Raises UsageError for options that cannot be."""
     given = copy.options
     if other := next((name for name in given if name in WRITTEN), ""):
         raise UsageError(f"COPY FROM: the option {other} applies only to COPY TO")
     form = given.get("format", "")
     if form and form not in CHOSEN:
         raise UsageError(f"COPY: unknown format {form!r}", f"the formats are {', '.join(CHOSEN)}")
-    form = CHOSEN.get(form) or format_of(name) or default
+    form = CHOSEN.get(form) or format_of(name) or "text"
     for option in ("delimiter", "null", "quote", "escape", "header", "encoding", *_NULLS):
         of_csv = option in {"quote", "escape", *_NULLS}
         if option in given and (form in {"json", "parquet"} or (form == "text" and of_csv)):

@@ -137,7 +137,7 @@ class Journal:
         """
         self._record(statement_id, state, message, rows, None if sqlstate.running(state) else time.time() - waited)
 
-    def record_state(self, statement_id: str, state: str, message: str = "") -> None:
+    def record_state(self, statement_id: str, state: str, message: str) -> None:
         """Record the state of a statement that ended at a time that is not known."""
         self._record(statement_id, state, message, None, None)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlshell.shell.session import Session
 
 
-def fetch_command(session: Session, statement_id: str, *, can_refetch: bool, purpose: str = "shows its result") -> str:
+def fetch_command(session: Session, statement_id: str, *, can_refetch: bool, purpose: str) -> str:
     """The command that fetches a result later, with its `purpose`; "" if no command can.
 
     `can_refetch` says whether the service keeps results. The embedded service stops when its shell or script ends.

@@ -14,7 +14,7 @@ from sqlshell.errors import (
 from sqlshell.interface import sqlstate
 
 
-def outcome_unknown(error: ShellError, *, arrived: bool = False) -> bool:
+def outcome_unknown(error: ShellError, *, arrived: bool) -> bool:
     """Whether a statement may have taken effect although it failed with this error. `arrived` says that the service had
     it before."""
     if isinstance(error, ConnectionBroken):

@@ -72,8 +72,8 @@ class Submitter:
         self,
         components: ShellComponents,
         foreground: Foreground,
-        dry_run: DryRun | None = None,
-        resumer: Resumer | None = None,
+        dry_run: DryRun | None,
+        resumer: Resumer | None,
     ) -> None:
         """With a `dry_run`, statements are passed to it instead of the service."""
         self._dry_run = dry_run
@@ -307,7 +307,7 @@ class Submitter:
     async def send(self, submission: LexedSubmission) -> None:
         """Run a statement that the shell itself made, and show nothing of it. Raises ShellError."""
         statement = Statement(submission.sql, 0, 0, True)
-        await self._run(submission, SubmitRequest(statement, _show_nothing, internal=True))
+        await self._run(submission, SubmitRequest(statement, discard, internal=True))
 
     async def _run(
         self, submission: LexedSubmission, request: SubmitRequest, batch: StatementBatch | None = None
@@ -359,7 +359,8 @@ class Submitter:
                 await self._front_end.browse(result)
 
 
-async def _show_nothing(result: Result) -> Summary:
+async def discard(result: Result) -> Summary:
+    """Consume a result without showing it."""
     await result.batches.aclose()
     return Summary(0, True)
 

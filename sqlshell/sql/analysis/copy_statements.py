@@ -138,8 +138,8 @@ class _Reader:
         """The end of the last token."""
         return self._tokens[self._at - 1].end
 
-    def peek(self, ahead: int = 0) -> Token | None:
-        return self._tokens[self._at + ahead] if self._at + ahead < len(self._tokens) else None
+    def peek(self) -> Token | None:
+        return self._tokens[self._at] if self._at < len(self._tokens) else None
 
     def word(self, wanted: str) -> None:
         if self.next(wanted).word != wanted:

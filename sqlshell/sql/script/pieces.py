@@ -15,7 +15,7 @@ class Pieces:
     last take().
     """
 
-    def __init__(self, *, keeps_data: bool = False) -> None:
+    def __init__(self, *, keeps_data: bool) -> None:
         self.copies = 0
         self.kept: list[tuple[str, bool]] = []
         """The parts of the data since the last take(), if they are kept; each says whether it is the last one."""

@@ -149,7 +149,7 @@ KINDS = {
 """The engine's types by interface type, for rows of the service."""
 
 
-class Session(Protocol):
+class Querying(Protocol):
     """A session of the instance, with its place."""
 
     @property
@@ -271,7 +271,7 @@ Entries = Mapping[str, list[dict[str, Any]]]
 """Rows of DuckDB's catalog functions about one relation: columns, constraints, indexes…"""
 
 
-def found(query: ObjectQuery, seen: Session) -> Listing:
+def found(query: ObjectQuery, seen: Querying) -> Listing:
     """The answer. Raises Failure."""
     if query.kind == "relation":
         return _relation(query, seen)
@@ -293,7 +293,7 @@ def found(query: ObjectQuery, seen: Session) -> Listing:
     return Listing(columns, [list(row[: len(columns)]) for row in rows])
 
 
-def _sql(source: str, seen: Session, within: str) -> str:
+def _sql(source: str, seen: Querying, within: str) -> str:
     """A query of a list, with the conditions on where things are, and on what is in the session's own place."""
     here = f"{same('database_name', seen.database)} AND {same('schema_name', seen.schema)}"
     return source.replace("{within}", within).replace("{here}", here)
@@ -304,7 +304,7 @@ def _kind(row: Sequence[str], query: ObjectQuery) -> str:
     return query.kinds.get((row[0], row[1], row[2]), row[3]).replace("_", " ")
 
 
-def _relation(query: ObjectQuery, seen: Session) -> Listing:
+def _relation(query: ObjectQuery, seen: Querying) -> Listing:
     relation, kind = _named(query, seen)
     entries = _entries(relation, seen)
     if query.part == "columns":
@@ -322,7 +322,7 @@ def _relation(query: ObjectQuery, seen: Session) -> Listing:
     return Listing([("What", TEXT), ("Name", TEXT), ("Definition", TEXT)], notes)
 
 
-def _named(query: ObjectQuery, seen: Session) -> tuple[Relation, str]:
+def _named(query: ObjectQuery, seen: Querying) -> tuple[Relation, str]:
     """The relation of this name, and its kind. Raises Failure if there is none."""
     names = query.names
     name = same("name", names[-1])
@@ -343,7 +343,7 @@ def _named(query: ObjectQuery, seen: Session) -> tuple[Relation, str]:
     return (rows[0][0], rows[0][1], rows[0][2]), _kind(rows[0], query)
 
 
-def _entries(relation: Relation, seen: Session) -> Entries:
+def _entries(relation: Relation, seen: Querying) -> Entries:
     """What DuckDB's catalog functions say of a relation: rows as JSON, because their fields differ between versions."""
 
     def here(*columns: str) -> str:
@@ -422,7 +422,7 @@ def _notes(entries: Entries) -> list[list[str]]:
     return notes + [["Referenced by", quoted(row["table_name"]), row["constraint_text"]] for row in referring]
 
 
-def _further_notes(relation: Relation, entries: Entries, seen: Session) -> list[list[str]]:
+def _further_notes(relation: Relation, entries: Entries, seen: Querying) -> list[list[str]]:
     made = _first(entries, "made")
     size = 0
     if "table_name" in made and made.get("estimated_size"):
@@ -460,7 +460,7 @@ def _statements(relation: Relation, kind: str, entries: Entries) -> str:
     return ";\n".join(text.strip().rstrip(";") for text in statements)
 
 
-def _macros(names: Sequence[str], seen: Session) -> Listing:
+def _macros(names: Sequence[str], seen: Querying) -> Listing:
     """The statements that create the macros of a name. DuckDB does not report the default values of parameters."""
     conditions = [same("function_name", names[-1]), *(same("schema_name", part) for part in names[-2:-1])]
     rows = seen.listed(

@@ -23,7 +23,7 @@ from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, chec
 from sqlshell.service.engines.duckdb.results.render import type_name
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, check_columns, gives_rows
-from sqlshell.service.engines.duckdb.rights.check import ParsedStatement, Policy, check, denied, parsed, spoken
+from sqlshell.service.engines.duckdb.rights.check import CheckedStatement, Policy, check, denied, parsed, spoken
 from sqlshell.service.engines.duckdb.statement import (
     check_nesting,
     check_replay,
@@ -309,7 +309,7 @@ class DuckdbConnection:
         if running.translation is not None:
             running.sql = running.translation.statement.sql
 
-    def _checked(self, statement: ParsedStatement, options: RunOptions) -> ParsedStatement:
+    def _checked(self, statement: CheckedStatement, options: RunOptions) -> CheckedStatement:
         """A statement that may run. Raises Failure."""
         if not self._strict and options.rights is Rights.OBJECTS:
             return statement
@@ -351,7 +351,7 @@ class DuckdbConnection:
         with self._reading(True):
             return self._carry_out(statement, options, sink)
 
-    def _carry_out(self, statement: ParsedStatement, options: RunOptions, sink: CountingSink) -> Outcome:
+    def _carry_out(self, statement: CheckedStatement, options: RunOptions, sink: CountingSink) -> Outcome:
         kind, sql = statement.kind, statement.sql
         self._cancellation.check()
         self.leaves_state = self.leaves_state or statement.leaves_state
@@ -371,7 +371,7 @@ class DuckdbConnection:
             if kind not in KEEPS_PLACE:
                 self._follow(resets_zone=resets_zone)
 
-    def _change_transaction(self, statement: ParsedStatement, options: RunOptions) -> Outcome:
+    def _change_transaction(self, statement: CheckedStatement, options: RunOptions) -> Outcome:
         self._ends = statement.transaction == "end"
         read_only = not self._ends and options.rights is Rights.READ
         try:
@@ -385,7 +385,7 @@ class DuckdbConnection:
             return Outcome(message=message, sql_state=sqlstate.WARNING)
         return Outcome(message=statement.sql.split(None, 1)[0].upper().rstrip(";"))
 
-    def _other(self, statement: ParsedStatement, rows: RowRunner) -> Outcome:
+    def _other(self, statement: CheckedStatement, rows: RowRunner) -> Outcome:
         """Run a statement that is no plain SELECT."""
         kind, sql = statement.kind, statement.sql
         first, *words = sql.split(None, 6)
@@ -400,7 +400,7 @@ class DuckdbConnection:
         number = f" {found[0][0]}" if counts and found and kind != "CREATE" else ""
         return Outcome(message=head + number)
 
-    def _whole(self, statement: ParsedStatement, rows: RowRunner, head: str) -> Outcome:
+    def _whole(self, statement: CheckedStatement, rows: RowRunner, head: str) -> Outcome:
         """Run a statement that cannot be a subquery, once, and commit it when its rows have been kept."""
         run = partial(rows.once, statement.kind, statement.sql, statement.parsed, head)
         if self._read_only:

@@ -15,7 +15,7 @@ from sqlshell.runtime.compressed_files import is_empty
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, published, version
-from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, Session, found, inline, listed
+from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, Querying, found, inline, listed
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import Cause, failure
@@ -190,7 +190,7 @@ class DuckdbEngine(ResultFiles):
         return listed(query, self.read_listing)
 
     def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        return found(query, cast(Session, seen))
+        return found(query, cast(Querying, seen))
 
     def read_listing(self, sql: str) -> Rows:
         """The rows of the service's own query, as strings; NULL is "". Raises Failure."""

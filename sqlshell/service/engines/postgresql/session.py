@@ -85,7 +85,7 @@ class PostgresqlSession(ServerSession):
         self, loop: EngineLoop, server: Server, place: tuple[str, str], threads: Executor, reader: ResultFiles
     ) -> None:
         """`place` is the database and schema of a new connection. `threads` write large results for `reader`."""
-        super().__init__(loop, "postgresql", *place)
+        super().__init__(loop, *place)
         self._threads = threads
         self._reader = reader
         self._server = server

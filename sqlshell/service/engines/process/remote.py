@@ -191,7 +191,7 @@ class RemoteEngine:
         return catalog.listed(query, self.read_listing)
 
     def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        return catalog.found(query, cast(catalog.Session, seen))
+        return catalog.found(query, cast(catalog.Querying, seen))
 
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
@@ -268,7 +268,7 @@ class RemoteConnection:
     lose_transaction = forwarded(EngineSession.lose_transaction)
     plan = forwarded(LocalSession.plan)
     stream_query = forwarded(LocalSession.stream_query)
-    listed = forwarded(catalog.Session.listed)
+    listed = forwarded(catalog.Querying.listed)
 
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         if not isinstance(sink, Spool | Discard):

@@ -87,9 +87,8 @@ def ignore(value: object) -> None:
 class ServerSession(ABC):
     """The synchronous methods of EngineSession, on the asynchronous ones, which run in the engine's loop."""
 
-    def __init__(self, loop: EngineLoop, engine: str, database: str, schema: str) -> None:
+    def __init__(self, loop: EngineLoop, database: str, schema: str) -> None:
         self._loop = loop
-        self._engine_name = engine
         self.database, self.schema = database, schema
         self.transaction = self.timezone = ""
 

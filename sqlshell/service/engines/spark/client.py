@@ -18,6 +18,7 @@ import grpc.aio
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
+from sqlshell.runtime.event_loops import spawn
 
 
 @contextlib.contextmanager
@@ -208,9 +209,7 @@ class SparkClient:
             with contextlib.suppress(grpc.RpcError, grpc.aio.UsageError):
                 await work
 
-        task = asyncio.get_running_loop().create_task(quietly())
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        spawn(quietly(), self._tasks)
 
     async def close(self) -> None:
         """End the connection, and cancel the work in the background."""

@@ -55,7 +55,7 @@ class SparkSession(ServerSession):
     def __init__(
         self, loop: EngineLoop, client: SparkClient, first: Place, reader: ResultFiles, threads: Executor
     ) -> None:
-        super().__init__(loop, "spark", *first)
+        super().__init__(loop, *first)
         self.client = client
         self._first = first
         self._reader = reader

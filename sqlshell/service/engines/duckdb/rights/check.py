@@ -95,7 +95,7 @@ class Policy:
         return frozenset(filter(is_refused, self.functions))
 
 
-class ParsedStatement(Struct, frozen=True):
+class CheckedStatement(Struct, frozen=True):
     """One statement: its type, its SQL, and its parsed form.
 
     `transaction` is "begin" or "end" if it begins or ends one. check() says whether it must run in a READ ONLY
@@ -120,7 +120,7 @@ class _Rule(Struct, frozen=True):
     """Whether it may not contain nextval: DuckDB would advance the sequence while it binds, which may be fatal."""
 
 
-def parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> ParsedStatement:
+def parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> CheckedStatement:
     """Parse exactly one statement. Raises Failure, and duckdb.Error for a syntax error."""
     statements = connection.extract_statements(sql)
     if len(statements) != 1:
@@ -134,17 +134,17 @@ def parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> ParsedStatement:
     transaction = ""
     if kind == "TRANSACTION":
         transaction = "begin" if words(str(statement.query))[0].word in _BEGINS else "end"
-    return ParsedStatement(kind, sql, statement, transaction)
+    return CheckedStatement(kind, sql, statement, transaction)
 
 
 def check(
     connection: duckdb.DuckDBPyConnection,
     policy: Policy,
-    statement: ParsedStatement,
+    statement: CheckedStatement,
     rights: Rights,
     *,
     in_transaction: bool,
-) -> ParsedStatement:
+) -> CheckedStatement:
     """Check a statement, whose SQL then has DuckDB's blanks as blanks. Raises Failure for what the role may not do.
 
     Only the parser sees the statement here, and nothing is read from the session, whose user may have replaced it.
@@ -236,7 +236,7 @@ def _rule_for_object(kind: str, what: str, first: Sequence[Word], rights: Rights
     return _Rule(kind, rights is Rights.READ, temporary, kind == "CREATE" and not is_lasting_table)
 
 
-def _explained(connection: duckdb.DuckDBPyConnection, text: str) -> ParsedStatement:
+def _explained(connection: duckdb.DuckDBPyConnection, text: str) -> CheckedStatement:
     """The statement that an EXPLAIN explains, which follows its options."""
     found, encoded = words(text), text.encode("utf-8", "surrogatepass")
     rest = list(dropwhile(lambda item: item.word in {"explain", "analyze", "verbose"}, found))
