@@ -15,6 +15,7 @@ from msgspec import Struct
 
 from sqlshell.humanize import byte_size
 from sqlshell.interface import sqlstate
+from sqlshell.service.engines.duckdb.results.render import own
 from sqlshell.service.engines.engine import SYSTEM_DATABASE, CatalogQuery, Listing, ObjectQuery, Relation, Rows
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified, quoted
@@ -49,6 +50,11 @@ def _told(sql: str, read: Callable[[str], Rows]) -> Rows:
 
 
 _CONSTRAINTS: Final = "duckdb_constraints()"
+_PARAMETERS: Final = (
+    "array_to_string(list_transform(list_zip(parameters, parameter_types), lambda p: "
+    "trim(concat(struct_extract_at(p, 1), ' ', struct_extract_at(p, 2)))), ', ')"
+)
+"""The parameters of a function, with their types."""
 
 
 def _listing(query: CatalogQuery) -> str:
@@ -61,13 +67,13 @@ def _listing(query: CatalogQuery) -> str:
     match query.kind:
         case "databases":
             return (
-                "SELECT DISTINCT catalog_name AS name FROM information_schema.schemata "
-                f"WHERE catalog_name NOT IN ({unseen}) ORDER BY 1"
+                "SELECT DISTINCT database_name AS name FROM duckdb_schemas() "
+                f"WHERE database_name NOT IN ({unseen}) ORDER BY 1"
             )
         case "schemas":
             return (
-                f"SELECT schema_name AS name, catalog_name AS database FROM information_schema.schemata "
-                f"WHERE {within('catalog_name')} AND schema_name NOT IN ('information_schema', 'pg_catalog') "
+                f"SELECT schema_name AS name, database_name AS database FROM duckdb_schemas() "
+                f"WHERE {within('database_name')} AND schema_name NOT IN ('information_schema', 'pg_catalog') "
                 "ORDER BY 2, 1"
             )
         case "relations":
@@ -77,8 +83,9 @@ def _listing(query: CatalogQuery) -> str:
             name = query.name
             table, view = (f" AND {same(f'{kind}_name', name)}" if name else "" for kind in ("table", "view"))
             return (
-                "SELECT table_name AS name, schema_name AS schema, CASE WHEN database_name || '.' || schema_name "
-                f"|| '.' || table_name IN ({known}) THEN 'stream' ELSE 'table' END AS type, database_name AS database, "
+                "SELECT table_name AS name, schema_name AS schema, "
+                f"CASE WHEN concat_ws('.', database_name, schema_name, table_name) IN ({known}) "
+                "THEN 'stream' ELSE 'table' END AS type, database_name AS database, "
                 "coalesce(keys, '') AS primary_key, comment FROM duckdb_tables() LEFT JOIN (SELECT database_oid, "
                 f"table_oid, array_to_string(constraint_column_names, ', ') AS keys FROM {_CONSTRAINTS} "
                 f"WHERE constraint_type = 'PRIMARY KEY') USING (database_oid, table_oid) {place}{table} UNION ALL "
@@ -97,8 +104,8 @@ def _listing(query: CatalogQuery) -> str:
             )
     # User-defined functions; the engine's own are in its catalog.
     return (
-        "SELECT DISTINCT function_name AS name, function_name || '(' || array_to_string(list_transform(list_zip("
-        "parameters, parameter_types), lambda p: trim(p[1] || ' ' || coalesce(p[2], ''))), ', ') || ')' AS signature, "
+        "SELECT DISTINCT function_name AS name, "
+        f"concat(function_name, '(', {_PARAMETERS}, ')') AS signature, "
         "function_type AS type, database_name AS database, schema_name AS schema FROM duckdb_functions() "
         f"WHERE NOT internal AND {within('database_name')} ORDER BY ALL"
     )
@@ -112,23 +119,23 @@ def same(column: str, name: str) -> str:
 
 def columns_of(relation: Relation) -> str:
     """SQL for the names, types and nullability of a relation's columns."""
-    named = zip(("table_catalog", "table_schema", "table_name"), relation, strict=True)
-    return (
-        "SELECT column_name AS name, data_type AS type, is_nullable = 'YES' AS nullable "
-        f"FROM system.information_schema.columns WHERE {' AND '.join(same(column, name) for column, name in named)} "
-        "ORDER BY ordinal_position"
+    named = zip(("database_name", "schema_name", "table_name"), relation, strict=True)
+    return own(
+        "SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM duckdb_columns() "
+        f"WHERE {' AND '.join(same(column, name) for column, name in named)} ORDER BY column_index"
     )
 
 
 def inline(rows: Listing) -> str:
     """SQL for a relation with these rows."""
     names = [f"c{number}" for number in range(len(rows.columns))]
-    held = json.dumps([dict(zip(names, row, strict=True)) for row in rows.rows], ensure_ascii=False)
-    # A path of the organization's files in one of the values is none that the statement names.
-    held = held.replace("-", "\\u002d")
-    form = json.dumps([dict.fromkeys(names, "VARCHAR")])
-    each = typed([f"r.{name}" for name in names], rows.columns)
-    return f"SELECT {each} FROM unnest(from_json({literal(held)}, {literal(form)})) t(r)"
+    texts = []
+    for number, name in enumerate(names):
+        held = json.dumps([row[number] for row in rows.rows], ensure_ascii=False)
+        # A path of the organization's files in one of the values is none that the statement names.
+        held = held.replace("-", "\\u002d")
+        texts.append(f"unnest(from_json({literal(held)}, '[\"VARCHAR\"]')) AS {name}")
+    return own(f"SELECT {typed(names, rows.columns)} FROM (SELECT {', '.join(texts)})")
 
 
 def typed(texts: Sequence[str], columns: Sequence[tuple[str, str]]) -> str:
@@ -176,7 +183,8 @@ class Query(Struct, frozen=True):
 
 _PLACED: Final = (("Database", TEXT), ("Schema", TEXT))
 _RELATIONS: Final = (
-    "SELECT database_name, schema_name, name, if(temporary AND NOT internal, 'temporary ', '') || type AS type, "
+    "SELECT database_name, schema_name, name, "
+    "concat(CASE WHEN temporary AND NOT internal THEN 'temporary ' END, type) AS type, "
     "temporary OR ({here}) AS visible, rows, comment FROM ("
     "SELECT database_name, schema_name, table_name AS name, 'table' AS type, "
     "temporary, internal, estimated_size AS rows, comment FROM duckdb_tables() UNION ALL "
@@ -222,8 +230,8 @@ LISTS: Final[Mapping[str, Query]] = {
     "types": Query(
         (("Schema", TEXT), ("Name", TEXT), ("Type", TEXT), ("Database", TEXT)),
         (("Comment", TEXT),),
-        "SELECT schema_name, type_name, CASE WHEN len(labels) > 0 THEN 'ENUM(''' || "
-        "array_to_string(labels, ''', ''') || ''')' ELSE logical_type END, database_name, comment FROM duckdb_types() "
+        "SELECT schema_name, type_name, CASE WHEN len(labels) > 0 THEN concat('ENUM(''', "
+        "array_to_string(labels, ''', '''), ''')') ELSE logical_type END, database_name, comment FROM duckdb_types() "
         "WHERE {within} ORDER BY schema_name, type_name",
     ),
     "functions": Query(
@@ -239,9 +247,9 @@ LISTS: Final[Mapping[str, Query]] = {
             *(("Internal", BOOLEAN), ("Parameters", TEXT), ("ParameterTypes", TEXT), ("Variadic", BOOLEAN)),
         ),
         (("Description", TEXT), ("Definition", TEXT)),
-        "SELECT DISTINCT schema_name, function_name, return_type, concat_ws(', ', nullif(array_to_string("
-        "list_transform(list_zip(parameters, parameter_types), lambda p: trim(p[1] || ' ' || coalesce(p[2], ''))), "
-        "', '), ''), varargs || '...'), replace(function_type, '_', ' '), NOT internal, function_type = 'pragma', "
+        "SELECT DISTINCT schema_name, function_name, return_type, concat_ws(', ', "
+        f"nullif({_PARAMETERS}, ''), CASE WHEN varargs IS NOT NULL THEN concat(varargs, '...') END), "
+        "replace(function_type, '_', ' '), NOT internal, function_type = 'pragma', "
         "to_json(parameters)::VARCHAR, to_json(parameter_types)::VARCHAR, varargs IS NOT NULL, "
         "coalesce(comment, description), macro_definition FROM duckdb_functions() ORDER BY ALL",
     ),
@@ -259,7 +267,7 @@ _SEQUENCE: Final = {
 _PHASES: Final = ("sequence", "table", "stream", "changelog", "view")
 """The kinds of relations in the order in which a script creates them; others follow."""
 _STORED: Final = (
-    "SELECT count(DISTINCT block) * (SELECT max(block_size) FROM pragma_database_size()) FROM "
+    "SELECT multiply(count(DISTINCT block), (SELECT max(block_size) FROM pragma_database_size())) FROM "
     "(SELECT unnest(list_append(additional_block_ids, block_id)) AS block FROM pragma_storage_info({name})) "
     "WHERE block >= 0"
 )
@@ -363,7 +371,8 @@ def _entries(relation: Relation, seen: Querying) -> Entries:
     ]
     entries: dict[str, list[dict[str, Any]]] = {}
     sql = " UNION ALL ".join(
-        f"SELECT '{what}' AS what, to_json(c)::VARCHAR AS told FROM duckdb_{function}() c WHERE {condition}"
+        f"SELECT '{what}' AS what, to_json(struct_pack(*COLUMNS(*)))::VARCHAR AS told "
+        f"FROM duckdb_{function}() WHERE {condition}"
         for what, function, condition in parts
     )
     for what, text in _told(sql, seen.listed):

@@ -20,7 +20,7 @@ from sqlshell.service.engines.duckdb.failures import Cause, failure, moved_to_en
 from sqlshell.service.engines.duckdb.loading import load_rows
 from sqlshell.service.engines.duckdb.planned import planned
 from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
-from sqlshell.service.engines.duckdb.results.render import type_name
+from sqlshell.service.engines.duckdb.results.render import own, type_name
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, check_columns, gives_rows
 from sqlshell.service.engines.duckdb.rights.check import CheckedStatement, Policy, check, denied, parsed, spoken
@@ -131,7 +131,7 @@ class DuckdbConnection:
         wanted = database or self.database
         try:
             known = self._connection.execute(
-                "SELECT schema_name FROM system.information_schema.schemata WHERE catalog_name = $1", [wanted]
+                "SELECT schema_name FROM system.main.duckdb_schemas() WHERE database_name = $1", [wanted]
             ).fetchall()
             if not known:
                 raise Failure(sqlstate.NO_DATABASE, f"database {wanted!r} does not exist")
@@ -198,7 +198,7 @@ class DuckdbConnection:
     def listed(self, sql: str) -> Rows:
         """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
         with self._statement():
-            rows = self._connection.execute(sql).fetchall()
+            rows = self._connection.execute(own(sql)).fetchall()
         return [
             tuple("" if item is None else str(item).lower() if isinstance(item, bool) else str(item) for item in row)
             for row in rows
@@ -475,7 +475,7 @@ class DuckdbConnection:
 
     def _profile(self) -> str:
         """The file to which profiles are written, or ""."""
-        row = self._connection.execute("SELECT current_setting('profiling_output')").fetchone()
+        row = self._connection.execute("SELECT system.main.current_setting('profiling_output')").fetchone()
         return str(row[0] or "") if row else ""
 
     def _reaches_files(self) -> bool:
@@ -483,7 +483,7 @@ class DuckdbConnection:
         if self._strict:
             return True
         rows = self._connection.execute(
-            "SELECT current_setting('enable_external_access') AND NOT current_setting('disabled_filesystems') "
-            "LIKE '%LocalFileSystem%'"
+            "SELECT system.main.current_setting('enable_external_access') AND NOT system.main.contains("
+            "system.main.current_setting('disabled_filesystems'), 'LocalFileSystem')"
         ).fetchall()
         return bool(rows[0][0])

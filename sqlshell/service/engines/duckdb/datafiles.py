@@ -88,7 +88,7 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
         options += ", sample_size = -1"
     if kind == ".json" and is_marked_array(path):
         options += ", format = 'array'"
-    return f"{READERS[kind]}({literal(text)}, {options})"
+    return f"system.main.{READERS[kind]}({literal(text)}, {options})"
 
 
 def _is_utf16(path: Path) -> bool:

@@ -19,6 +19,7 @@ from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, Querying, foun
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.datafiles import explained, reader
 from sqlshell.service.engines.duckdb.failures import Cause, failure
+from sqlshell.service.engines.duckdb.results.render import own
 from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.rights.check import Policy
 from sqlshell.service.engines.duckdb.statement import SESSION_SETTINGS
@@ -196,7 +197,7 @@ class DuckdbEngine(ResultFiles):
         """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
         with self._lock:
             try:
-                rows = self._cursor().execute(sql).fetchall()
+                rows = self._cursor().execute(own(sql)).fetchall()
             except duckdb.Error as error:
                 raise failure(error) from error
         return [tuple("" if item is None else str(item) for item in row) for row in rows]

@@ -54,7 +54,7 @@ def load_rows(
     relation = ".".join(map(always_quoted, names))
     listed = ", ".join(map(always_quoted, columns))
     # The path is not a pattern, and the names of its folders are not values.
-    source = f"read_parquet({literal(str(path))}, hive_partitioning = false"
+    source = f"system.main.read_parquet({literal(str(path))}, hive_partitioning = false"
     try:
         if not changes:
             # Nothing of the file is read for a reader who may not change the relation.

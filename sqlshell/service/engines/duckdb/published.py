@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlshell.service.engines.duckdb.catalog import typed
+from sqlshell.service.engines.duckdb.results.render import own
 from sqlshell.service.engines.engine import SYSTEM_DATABASE, Listing
 from sqlshell.sql.identifiers import always_quoted, literal
 
@@ -32,9 +33,10 @@ def attach(root: DuckDBPyConnection, folder: Path, relations: Mapping[str, Colum
         file = _file(folder, name)
         file.touch(mode=0o600)
         names = [always_quoted(column) for column, _ in columns]
-        texts = ", ".join(f"{column}: 'VARCHAR'" for column in names)
-        rows = f"read_json({literal(str(file))}, format = 'newline_delimited', columns = {{{texts}}})"
-        views.append(f"CREATE VIEW begun.sys.{always_quoted(name)} AS SELECT {typed(names, columns)} FROM {rows}")
+        texts = ", ".join(f"{column} := 'VARCHAR'" for column in names)
+        rows = f"read_json({literal(str(file))}, format = 'newline_delimited', columns = struct_pack({texts}))"
+        view = own(f"SELECT {typed(names, columns)} FROM {rows}")
+        views.append(f"CREATE VIEW begun.sys.{always_quoted(name)} AS {view}")
     sql = "; ".join(views)
     database = folder / f"{hashlib.sha256(sql.encode()).hexdigest()[:16]}.data"
     if not database.exists():

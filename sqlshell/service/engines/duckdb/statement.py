@@ -103,8 +103,8 @@ def check_nesting(sql: str) -> None:
 
 _USING: Final = re.compile(r"(?<!\w)using(?!\w)", re.I)
 _NAMES: Final = """
-SELECT lower(function_name) FROM system.main.duckdb_functions() WHERE NOT internal
-UNION SELECT lower(type_name) FROM system.main.duckdb_types() WHERE NOT internal
+SELECT system.main.lower(function_name) FROM system.main.duckdb_functions() WHERE NOT internal
+UNION SELECT system.main.lower(type_name) FROM system.main.duckdb_types() WHERE NOT internal
 """
 
 

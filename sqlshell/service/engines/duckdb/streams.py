@@ -121,8 +121,9 @@ class StreamUse:
         if stream is None or len(names) > 1:
             return stream
         found = self._connection.execute(
-            "SELECT 1 FROM system.information_schema.tables "
-            "WHERE table_catalog = 'temp' AND system.main.lower(table_name) = $1",
+            "SELECT 1 FROM (SELECT database_name, table_name AS name FROM system.main.duckdb_tables() UNION ALL "
+            "SELECT database_name, view_name FROM system.main.duckdb_views()) "
+            "WHERE database_name = 'temp' AND system.main.lower(name) = $1",
             [names[0]],
         )
         return None if found.fetchone() else stream
@@ -271,8 +272,8 @@ def _check(connection: duckdb.DuckDBPyConnection, node: Any) -> None:
         elif names:
             # concat, repeat and similar functions are also scalar functions of the same name.
             aggregate = connection.execute(
-                "SELECT function_name FROM duckdb_functions() WHERE function_name = ANY($1) GROUP BY ALL "
-                "HAVING bool_and(function_type IN ('aggregate', 'window')) ORDER BY ALL LIMIT 1",
+                "SELECT function_name FROM system.main.duckdb_functions() WHERE function_name = ANY($1) GROUP BY ALL "
+                "HAVING system.main.bool_and(function_type IN ('aggregate', 'window')) ORDER BY ALL LIMIT 1",
                 [sorted(names)],
             ).fetchone()
             reason = f"the aggregate {aggregate[0]}" if aggregate else ""

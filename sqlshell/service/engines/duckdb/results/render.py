@@ -75,9 +75,10 @@ NULL = '"\\N"'
 _MARK = "'\\N'"
 _CALL = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?<![\w.])"""
-    r"(array_to_string|base64|concat|contains|epoch_ns|epoch_us|isfinite|isnan|json_array|list_transform|make_timestamp|"
-    r"make_timestamp_ns|map_entries|map_from_entries|octet_length|random|replace|strlen|struct_extract_at|to_json|"
-    r"union_extract|union_tag|variant_typeof)\("
+    r"(array_to_string|base64|concat|concat_ws|contains|count|duckdb_\w+|epoch_ns|epoch_us|from_json|isfinite|isnan|"
+    r"json_array|len|list_append|list_transform|list_zip|make_timestamp|make_timestamp_ns|map_entries|map_from_entries|"
+    r"max|multiply|nullif|octet_length|pragma_\w+|random|read_json|replace|strlen|struct_extract_at|struct_pack|to_json|"
+    r"translate|trim|union_extract|union_tag|unnest|variant_typeof)\("
 )
 _WORD = re.compile(r"[^\W\d]\w*")
 _CONTROLS = bytes(range(32))
@@ -217,7 +218,7 @@ def _nested(kind: Any, name: str, depth: int) -> str:
 
 
 def own(sql: str) -> str:
-    """The SQL of this module with DuckDB's own functions, whatever macros the session has."""
+    """The service's SQL with DuckDB's own functions, whatever macros the session has."""
     return _CALL.sub(lambda match: f"system.main.{match[1]}(" if match[1] else match[0], sql)
 
 

@@ -136,8 +136,9 @@ class RowRunner(Struct, frozen=True):
         try:
             relation = self.connection.query(parsed)
         except (duckdb.BinderException, duckdb.CatalogException):
-            # This error has no position.
-            self.connection.execute(parsed)
+            # This error has no position; run again, it has one, except in a transaction that it has aborted.
+            with contextlib.suppress(duckdb.TransactionException):
+                self.connection.execute(parsed)
             raise
         if relation is None:
             return Outcome(message=head)
