@@ -1,1 +1,1 @@
-"""This process: event loop, temporary files, memory, descriptors, addresses, shutdown, bug reports, DuckDB."""
+"""This process: event loop, files, memory, addresses, shutdown, bug reports, DuckDB."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
 import time
 import uuid
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,14 +14,18 @@ from urllib.parse import urlsplit
 
 import httpx
 import pytest
+from starlette.routing import Route, WebSocketRoute
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.catalog import ORGANIZATION_ID, Caller, Catalog
+from sqlshell.service.engines.duckdb.instance import DuckdbEngine
+from sqlshell.service.http.app import Endpoints
 from sqlshell.service.http.dataplane import TOKEN_SECONDS, DataPlane
 from sqlshell.service.results.results import Spool
 from sqlshell.service.settings import Settings
+from sqlshell.service.setup import make_statements
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import Storage
 from tests.conftest import Served, serve, stop
@@ -335,6 +340,21 @@ def test_the_tables_have_every_endpoint_and_state(world: World) -> None:
     assert {(method, path) for path, item in paths.items() for method in item} == COVERED
     for known in (LOOK_UP, DESCRIBE, TERMINATE):
         assert {row for row, _ in known} == set(world.ids)
+
+
+def test_every_route_is_described(world: World, storage: Storage) -> None:
+    settings = Settings(legacy=True)
+    endpoints = Endpoints(make_statements(storage, settings, None, DuckdbEngine()), settings)
+    routes = {
+        (method, re.sub(r"{.*?}", "{}", route.path))
+        for route in endpoints.routes()
+        if isinstance(route, Route | WebSocketRoute)
+        for method in (getattr(route, "methods", None) or {"GET"})
+    }
+    paths = world.http.get("/openapi.json").json()["paths"]
+    described = {(method.upper(), re.sub(r"{.*?}", "{}", path)) for path, item in paths.items() for method in item}
+    # The document leaves out HEAD, which every GET has.
+    assert {(method, path) for method, path in routes if method != "HEAD"} == described
 
 
 def test_looking_at_statements(world: World) -> None:

@@ -1,6 +1,6 @@
 """The list of all kinds of objects, and what follows from it: the forms of statements, CAN I, and the system relations.
 
-A new kind is a class in this directory, and a line here.
+A new kind is a class in this directory and a line here, and if it has a system relation, its plural in SYSTEM_TABLES.
 """
 
 from __future__ import annotations
