@@ -36,7 +36,7 @@ SCRIPT_ENDING_ERRORS = (ConnectionFailed, NotAuthenticated, Interrupted, Unreada
 class AlreadyReported(ShellError):
     """An included script failed and has reported its error; `cause` is what ended it, None if it ran to its end."""
 
-    def __init__(self, code: Exit, cause: ShellError | None) -> None:
+    def __init__(self, code: Exit, cause: ShellError | None = None) -> None:
         super().__init__("")
         self.exit = code
         self.cause = cause

@@ -172,7 +172,8 @@ class ScriptRunner:
                         ends = self._failures.ends_script(error)
                         self._abandon_unfinished(item, warns=not ends)
                         if ends:
-                            self._ended_by = error
+                            # After a \c that failed, the script that includes this one is still where it was.
+                            self._ended_by = None if error.misplaces_rest else error
                             ran = await self._submitter.end_batch()
                             self._skip(items[number + 1 + ran :], arriving, name, item, error)
                             interactive = self._components.session.interactive
