@@ -30,7 +30,7 @@ def string_of(type_id: str, name: str) -> str:
             )
         case "timestamp with time zone":
             return (
-                f"CASE WHEN isfinite({name}) THEN make_timestamp(epoch_us({name}))::VARCHAR || 'Z' "
+                f"CASE WHEN isfinite({name}) THEN concat(make_timestamp(epoch_us({name})), 'Z') "
                 f"ELSE {name}::VARCHAR END"
             )
         case "varchar":

@@ -8,7 +8,7 @@ from sqlshell.config.values import Settings
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.scripts.modes import ScriptModes
+from sqlshell.shell.components import ScriptModes
 
 if TYPE_CHECKING:
     from sqlshell.shell.records.checkpoint import Checkpoint

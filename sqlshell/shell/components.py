@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from msgspec import Struct
 
 from sqlshell.diagnostics import Diagnostics
@@ -12,14 +14,28 @@ from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.scripts.buffer import Buffer
 from sqlshell.shell.scripts.conditions import ConditionStack
-from sqlshell.shell.scripts.modes import ScriptModes
 from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.scripts.variables import Variables
 from sqlshell.shell.session import Session
 
+if TYPE_CHECKING:
+    from sqlshell.shell.records.checkpoint import Checkpoint
+    from sqlshell.shell.records.statistics import Statistics
 
-class CommandComponents(Struct, frozen=True, eq=False):
-    """The parts of a shell that commands see."""
+
+class ScriptModes(Struct, frozen=True, eq=False):
+    """What the options of a run, such as --dry-run and --stats, do at each statement; by default nothing."""
+
+    statistics: Statistics | None = None
+    """Of --stats."""
+    checkpoint: Checkpoint | None = None
+    """Of --checkpoint."""
+    dry_run: bool = False
+    """Whether statements are printed instead of sent."""
+
+
+class ShellComponents(Struct, frozen=True, eq=False):
+    """The parts of a shell that scripts, statements and commands use."""
 
     session: Session
     variables: Variables
@@ -29,11 +45,6 @@ class CommandComponents(Struct, frozen=True, eq=False):
     front_end: FrontEnd
     environment: Environment
     diagnostics: Diagnostics
-
-
-class ShellComponents(CommandComponents, frozen=True, eq=False):
-    """The parts of a shell that scripts, statements and the effects of commands use."""
-
     position: Position
     conditions: ConditionStack
     streams: Streams

@@ -16,7 +16,7 @@ NAMES = """
     duckdb_schemas duckdb_sequences duckdb_tables duckdb_types duckdb_views error from_json if json_deserialize_sql
     json_serialize_plan json_serialize_sql len list_append list_extract list_transform list_value list_zip lower max
     multiply nullif pragma_database_size pragma_storage_info read_csv read_json read_parquet replace row struct_extract
-    struct_extract_at struct_pack to_json translate trim unnest
+    struct_extract_at struct_pack to_json translate trim unnest ||
 """.split()  # noqa: SIM905
 
 MADE = """
@@ -29,6 +29,7 @@ create view seen as select * from kept;
 create view duckdb_columns as select 'spoofed' as column_name;
 create view duckdb_tables as select 'spoofed' as table_name;
 create view duckdb_schemas as select 'spoofed' as schema_name;
+create table nested as select {'a': timestamptz '2024-01-01 00:00:00+00', 'b': 1.5::float} s, map {'k': 1.5::float} m;
 create stream flow (a int);
 insert into flow values (1);
 create database other;
@@ -61,6 +62,7 @@ LOOKS = [
     "select * from deltastream.sys.stores order by all",
     'print entity "top.csv" in store files',
     'select * from files.main."top.csv"',
+    "select * from nested",
     "select * from kept",
     "delete from flow",
     "use database nosuch",

@@ -394,10 +394,6 @@ class LocalEngine(Engine, Protocol):
         """Attach a copy of a store, a file in the engine's format, read-only as database `store`, and replace the
         previous copy; statements that read it continue (`store_entities`). Raises Failure."""
 
-    def view(self, store: str, entities: Mapping[str, Path]) -> None:
-        """Create views of files as relations of the database `store`, for an engine that may read any file
-        (`store_entities`). Raises Failure."""
-
     def head(self, stream: Relation, least: int = 0) -> int:
         """The position after a stream's last row, which is `least` or later (`streams`). Raises Failure."""
 

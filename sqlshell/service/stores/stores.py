@@ -10,7 +10,7 @@ import stat
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Protocol, cast
 from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
@@ -226,6 +226,13 @@ def mount_named(
     return broken
 
 
+class _ReadsFiles(Protocol):
+    """An engine in this process, which may read any file; others read copies of entities."""
+
+    def view(self, store: str, entities: Mapping[str, Path]) -> None:
+        """Create views of files as relations of the database `store`. Raises Failure."""
+
+
 def named_stores(organization: Organization, sql: str) -> list[str]:
     """The stores whose names occur in a statement."""
     low = sql.lower().replace('""', '"')
@@ -249,7 +256,7 @@ def _refresh_relations(
         stamps = {name: stamp(status) for name, status in known.items() if folded[name.lower()] == 1}
         return broken | organization.copies.refresh_copy(store, place.root, stamps, names, is_canceled)
     check_supported(organization.engine, "store_entities")
-    engine = cast(LocalEngine, organization.engine)
+    engine = cast(_ReadsFiles, organization.engine)
     engine.view(store, {})
     for name in names:
         try:

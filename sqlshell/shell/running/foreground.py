@@ -38,7 +38,6 @@ from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.result_output import ResultOutput
-from sqlshell.shell.running.fetch_command import fetch_command
 from sqlshell.shell.running.submission import LexedSubmission
 from sqlshell.shell.session import Running, Session
 from sqlshell.sql.analysis.kinds import is_repeatable
@@ -473,7 +472,7 @@ class Foreground:
         return Interrupted("stopped waiting; the statement was left running", fetch_hint, where)
 
     def _fetch_hint(self, statement_id: str, purpose: str) -> str:
-        return fetch_command(self._session, statement_id, can_refetch=self._client.can_refetch, purpose=purpose)
+        return _fetch_command(self._session, statement_id, can_refetch=self._client.can_refetch, purpose=purpose)
 
     def _record_failure(self, running: Running, error: ShellError) -> None:
         state = error.where.sql_state
@@ -512,3 +511,14 @@ def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: b
         # The result's message, if it has one, is a warning above.
         return text if result.message else f"{text} (stopped at the row limit)"
     return text if complete or rows == result.row_count else f"{text} read (stopped early)"
+
+
+def _fetch_command(session: Session, statement_id: str, *, can_refetch: bool, purpose: str) -> str:
+    """The command that fetches a result later, with its `purpose`; "" if no command can.
+
+    `can_refetch` says whether the service keeps results. The embedded service stops when its shell or script ends.
+    """
+    if not (can_refetch and statement_id) or (session.embedded and not session.interactive):
+        return ""
+    command = "\\fetch" if session.interactive else "sqlshell fetch"
+    return f"{command} {statement_id} {purpose}"

@@ -19,7 +19,7 @@ from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.result import Batch, Column, Result
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.commands import BUILTIN, table
-from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.components import ScriptModes, ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import NoProgress
 from sqlshell.shell.options import Options
@@ -27,7 +27,6 @@ from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.scripts.front_end import ScriptFrontEnd
-from sqlshell.shell.scripts.modes import ScriptModes
 from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.session import Session, SessionState
 from sqlshell.shell.shell import Shell

@@ -23,8 +23,8 @@ from sqlshell.errors import (
 )
 from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own
+from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.records.checkpoint import Checkpoint, Unknown
-from sqlshell.shell.scripts.modes import ScriptModes
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 
 LOST = Answer(rows=(), error=ConnectionBroken("the connection broke"))

@@ -10,7 +10,7 @@ import pytest
 from sqlshell.errors import Exit
 from sqlshell.origin import Own
 from sqlshell.shell.commands import BUILTIN, table
-from sqlshell.shell.scripts.modes import ScriptModes
+from sqlshell.shell.components import ScriptModes
 from tests.shell.core.scripted import Core, ScriptedClient
 
 

@@ -14,9 +14,9 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, StatementError, UsageError, Where
 from sqlshell.origin import Own
 from sqlshell.result import Result
+from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.loading.report import Fingerprint, LoadProgress, ProgressFile
 from sqlshell.shell.records.checkpoint import Checkpoint
-from sqlshell.shell.scripts.modes import ScriptModes
 from sqlshell.sql.analysis.policy import Policy
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 from tests.shell.core.test_catalog_contents import Service

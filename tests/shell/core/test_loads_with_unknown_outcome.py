@@ -8,8 +8,8 @@ import pytest
 
 from sqlshell.errors import Exit
 from sqlshell.origin import Own
+from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.records.checkpoint import Checkpoint, Unknown
-from sqlshell.shell.scripts.modes import ScriptModes
 from tests.shell.core.scripted import Answer, failure
 from tests.shell.core.test_loads import INSERT, ONE, Tables, run
 

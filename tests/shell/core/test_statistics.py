@@ -15,8 +15,8 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, Exit, OutputError, UsageError
 from sqlshell.origin import Own
 from sqlshell.result import Result
+from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.records.statistics import Statistics
-from sqlshell.shell.scripts.modes import ScriptModes
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 
 

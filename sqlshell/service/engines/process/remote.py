@@ -184,9 +184,6 @@ class RemoteEngine:
         rows: Rows = self.ask("read_listing", Rows, sql)
         return rows
 
-    def view(self, store: str, entities: Mapping[str, Path]) -> None:
-        raise NotImplementedError("an engine in a process of its own reads copies of entities")
-
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
         return catalog.listed(query, self.read_listing)
 

@@ -70,7 +70,7 @@ def to_file(sql: str, types: Mapping[str, str], path: Path, columns: Sequence[Co
     `types` are the ids of DuckDB's types of the SELECT, by the names of its columns.
     """
     metadata = {COLUMNS_KEY: columns, INSTANTS_KEY: zoned}
-    pairs = ", ".join(f"{key}: {literal(msgspec.json.encode(value).decode())}" for key, value in metadata.items())
+    pairs = ", ".join(f"{key} := {literal(msgspec.json.encode(value).decode())}" for key, value in metadata.items())
     # DuckDB counts a string once that a vector contains for many rows. The random choice between two equal values makes
     # a vector that has one for each row.
     flat = own("CASE WHEN {0}({1}) > {2} AND random() < 0.5 THEN {1} ELSE {1} END AS {1}")
@@ -83,7 +83,7 @@ def to_file(sql: str, types: Mapping[str, str], path: Path, columns: Sequence[Co
     return (
         f"COPY (SELECT {values} FROM ({sql}) {single}) TO {literal(str(path))} (FORMAT parquet, PARQUET_VERSION V2, "
         f"COMPRESSION snappy, ROW_GROUP_SIZE {ROW_GROUP}, ROW_GROUP_SIZE_BYTES {ROW_GROUP_BYTES}, "
-        f"STRING_DICTIONARY_PAGE_SIZE_LIMIT {DICTIONARY_BYTES}, KV_METADATA {{{pairs}}})"
+        f"STRING_DICTIONARY_PAGE_SIZE_LIMIT {DICTIONARY_BYTES}, KV_METADATA system.main.struct_pack({pairs}))"
     )
 
 

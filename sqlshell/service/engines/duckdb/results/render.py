@@ -77,7 +77,7 @@ _CALL = re.compile(
     r"""'(?:[^']|'')*'|"(?:[^"]|"")*"|(?<![\w.])"""
     r"(array_to_string|base64|concat|concat_ws|contains|count|duckdb_\w+|epoch_ns|epoch_us|from_json|isfinite|isnan|"
     r"json_array|len|list_append|list_transform|list_zip|make_timestamp|make_timestamp_ns|map_entries|map_from_entries|"
-    r"max|multiply|nullif|octet_length|pragma_\w+|random|read_json|replace|strlen|struct_extract_at|struct_pack|to_json|"
+    r"max|multiply|nullif|octet_length|pragma_\w+|random|read_json|replace|strlen|struct_extract|struct_extract_at|struct_pack|to_json|"
     r"translate|trim|union_extract|union_tag|unnest|variant_typeof)\("
 )
 _WORD = re.compile(r"[^\W\d]\w*")
@@ -137,7 +137,8 @@ def value(kind: Any, name: str) -> str:
         case native if native in NATIVE:
             return string_of(native, name)
         case "timestamptz_ns":
-            return f"coalesce(make_timestamp_ns(epoch_ns({name}))::VARCHAR || 'Z', {name}::VARCHAR)"
+            instant = f"make_timestamp_ns(epoch_ns({name}))"
+            return f"CASE WHEN {instant} IS NULL THEN {name}::VARCHAR ELSE concat({instant}, 'Z') END"
         case "list" | "array" | "map" | "struct" | "tuple":
             return f"to_json({_nested(kind, name, 0)})::VARCHAR"
         case "union":
@@ -188,24 +189,26 @@ def _nested(kind: Any, name: str, depth: int) -> str:
         case "map":
             parts = _children(kind)
             entry = f"v{depth}"
-            key, inner = f"{entry}.key", _nested(parts["value"], f"{entry}.value", depth + 1)
+            plain_key, plain = _field(entry, "key"), _field(entry, "value")
+            key, inner = plain_key, _nested(parts["value"], plain, depth + 1)
             if type_id(parts["key"]) not in AS_KEYS and not is_text(parts["key"]):
                 key = value(parts["key"], key)
-            if key == f"{entry}.key" and inner == f"{entry}.value":
+            if (key, inner) == (plain_key, plain):
                 return name
             if type_id(parts["key"]) in {"union", "variant"}:
                 # Two keys may have the same text, which a map cannot contain.
-                pair = f"to_json({key})::VARCHAR || ':' || coalesce(to_json({inner})::VARCHAR, 'null')"
+                pair = f"concat(to_json({key}), ':', coalesce(to_json({inner})::VARCHAR, 'null'))"
                 pairs = f"list_transform(map_entries({name}), lambda {entry}: {pair})"
-                return f"('{{' || array_to_string({pairs}, ',') || '}}')::JSON"
-            body = f"{{'key': {key}, 'value': {inner}}}"
+                text = f"concat('{{', array_to_string({pairs}, ','), '}}')::JSON"
+                return f"CASE WHEN {name} IS NULL THEN NULL ELSE {text} END"
+            body = f"struct_pack(key := {key}, value := {inner})"
             return f"map_from_entries(list_transform(map_entries({name}), lambda {entry}: {body}))"
         case "struct":
-            fields = [(field, _nested(part, f"{name}.{always_quoted(field)}", depth)) for field, part in kind.children]
-            if not fields or all(inner == f"{name}.{always_quoted(field)}" for field, inner in fields):
+            fields = [(field, _nested(part, _field(name, field), depth)) for field, part in kind.children]
+            if not fields or all(inner == _field(name, field) for field, inner in fields):
                 return name
-            packed = ", ".join(f"{literal(field)}: {inner}" for field, inner in fields)
-            return f"CASE WHEN {name} IS NOT NULL THEN {{{packed}}} END"
+            packed = ", ".join(f"{always_quoted(field)} := {inner}" for field, inner in fields)
+            return f"CASE WHEN {name} IS NOT NULL THEN struct_pack({packed}) END"
         case "tuple":
             places = [f"struct_extract_at({name}, {at})" for at in range(1, len(kind.children) + 1)]
             elements = [_nested(part, place, depth) for (_, part), place in zip(kind.children, places, strict=True)]
@@ -215,6 +218,11 @@ def _nested(kind: Any, name: str, depth: int) -> str:
         case plain if plain in AS_JSON or is_text(kind):
             return name
     return value(kind, name)
+
+
+def _field(name: str, field: str) -> str:
+    """SQL for a field of a struct. A dot would call struct_extract() by a name that a macro may have."""
+    return f"struct_extract({name}, {literal(field)})"
 
 
 def own(sql: str) -> str:
