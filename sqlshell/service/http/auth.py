@@ -11,7 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest
-from sqlshell.service.http.connections import note_token
+from sqlshell.service.http.connections import note_token, take_turn
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
 from sqlshell.service.http.responses import NOT_RUN, UNAVAILABLE, message
 from sqlshell.service.storage.storage import Unavailable
@@ -104,11 +104,13 @@ class Gate:
     async def _unauthorized(self, scope: Scope, given: Sequence[str]) -> Response | None:
         """The refusal of a request that has no valid token and needs one."""
         if scope["path"] in OPEN or (scope["type"] == "websocket" and scope["path"].startswith(STREAMS)):
+            await take_turn(scope)
             return None
         try:
             caller = await self._caller(scope, given)
         except Unavailable:
             return message(UNAVAILABLE, 503, NOT_RUN | {"Retry-After": "2"})
+        await take_turn(scope, caller.token_id if caller is not None else "")
         if len(given) > 1:
             return _denied("the request has more than one Authorization header")
         if caller is None:

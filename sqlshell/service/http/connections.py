@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import resource
-from collections import Counter
+from collections import Counter, deque
 from typing import Protocol
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -16,6 +17,9 @@ KEY = "sqlshell.connection"
 FILES = 100
 """File descriptors that are reserved for other uses than connections: a number, and below a fraction of all."""
 PART = 0.2
+
+REQUESTS = 4
+"""Requests of one token that begin in one iteration of the event loop; of those without a token, one does."""
 
 
 class Connection(Protocol):
@@ -35,7 +39,8 @@ class Connections:
     """The connections of a service.
 
     A token may have a number of them. If there are more than file descriptors for them, the one that has been open for
-    the longest time without a valid token is closed for a new one. If all have one, the new one is refused.
+    the longest time without a valid token is closed for a new one. If all have one, the new one is refused. Requests
+    begin in turn by token, so that many of one client do not delay those of others.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -44,6 +49,8 @@ class Connections:
         """All connections, with the last valid token of each, or ""."""
         self._counts: Counter[str] = Counter()
         self._strangers: dict[Connection, None] = {}
+        self._begun: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     def enter(self, connection: Connection) -> bool:
         """Count a connection, if there is room for it."""
@@ -78,10 +85,40 @@ class Connections:
         self._counts[token] += 1
         return ""
 
+    async def take_turn(self, token: str) -> None:
+        """Wait until a request of this token may begin, "" for one without."""
+        if self._begun[token] < _most(token) and token not in self._waiting:
+            self._begin(token)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(token, deque()).append(turn)
+        await turn
+
+    def _begin(self, token: str) -> None:
+        if not self._begun:
+            asyncio.get_running_loop().call_soon(self._next_turns)
+        self._begun[token] += 1
+
+    def _next_turns(self) -> None:
+        """Begin the requests of the next iteration of the event loop."""
+        self._begun.clear()
+        for token, turns in list(self._waiting.items()):
+            while turns and self._begun[token] < _most(token):
+                turn = turns.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    self._begin(token)
+            if not turns:
+                del self._waiting[token]
+
     def abort(self) -> None:
         """Close all connections at once."""
         for connection in list(self._tokens):
             connection.abort()
+
+
+def _most(token: str) -> int:
+    return REQUESTS if token else 1
 
 
 def raise_descriptor_limit() -> int:
@@ -141,6 +178,13 @@ def note_token(scope: Scope, token: str) -> str:
     """Note the valid token of a request for its connection; returns "", or the message of a refusal."""
     connection = connection_of(scope)
     return connection.connections.note_token(connection, token) if connection is not None else ""
+
+
+async def take_turn(scope: Scope, token: str = "") -> None:
+    """Wait until a request of this token may begin."""
+    connection = connection_of(scope)
+    if connection is not None:
+        await connection.connections.take_turn(token)
 
 
 def is_disconnected(scope: Scope) -> bool:
