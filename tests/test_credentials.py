@@ -14,7 +14,7 @@ import pytest
 
 from sqlshell.config.values import read_config
 from sqlshell.launch.credentials import permission_problems
-from sqlshell.launch.destination import RemoteService, find_destination
+from sqlshell.launch.targets import RemoteService, find_destination
 from tests.conftest import Program
 
 OWN, OTHER = "https://own.example/v2", "https://other.example/v2"

@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from sqlshell.errors import UsageError
-from sqlshell.launch.data_files import views_of
+from sqlshell.launch.targets import views_of
 from tests.conftest import Program, clean_environment
 from tests.terminal.terminal import Terminal
 

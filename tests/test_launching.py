@@ -18,9 +18,13 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.configure import wrong_values
 from sqlshell.launch.connector import TARGET_FLAGS, asking, curl_printer, redactor_of
-from sqlshell.launch.data_files import views_of
-from sqlshell.launch.destination import (
+from sqlshell.launch.first_prompt import HINTS, first_prompt, greeting, selected_by
+from sqlshell.launch.invocation import initial_options, modes_of
+from sqlshell.launch.serve import _is_service
+from sqlshell.launch.services import EMBEDDED_TARGET, network_of, open_endpoint, policy_of, unopened_endpoint
+from sqlshell.launch.targets import (
     Destination,
+    EngineUrl,
     LocalService,
     RemoteService,
     checked_timezone,
@@ -31,14 +35,8 @@ from sqlshell.launch.destination import (
     own_session,
     service_at_url,
     sources_of,
+    views_of,
 )
-from sqlshell.launch.engine_urls import EngineUrl
-from sqlshell.launch.first_prompt import first_prompt
-from sqlshell.launch.greeting import HINTS, greeting, selected_by
-from sqlshell.launch.invocation import initial_options
-from sqlshell.launch.modes import modes_of
-from sqlshell.launch.serve import _is_service
-from sqlshell.launch.services import EMBEDDED_TARGET, network_of, open_endpoint, policy_of, unopened_endpoint
 from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
 

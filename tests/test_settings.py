@@ -12,7 +12,7 @@ from sqlshell.config.settings import BY_NAME, DISPLAY, OF_ONE_RUN, SETTINGS
 from sqlshell.config.values import Config, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.launch.commands import shell_command
-from sqlshell.launch.destination import LocalService, RemoteService, find_destination, machine_timezone
+from sqlshell.launch.targets import LocalService, RemoteService, find_destination, machine_timezone
 from tests.conftest import Program
 
 

@@ -20,8 +20,8 @@ from sqlshell.dbapi.exceptions import Warning
 from sqlshell.dbapi.session import Session, checked_autocommit
 from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import permission_problems
-from sqlshell.launch.destination import MEMORY, Destination, LocalService, context_of, find_destination, own_session
 from sqlshell.launch.services import open_endpoint, policy_of
+from sqlshell.launch.targets import MEMORY, Destination, LocalService, context_of, find_destination, own_session
 from sqlshell.runtime.event_loops import in_thread_or_undone
 from sqlshell.spelling import did_you_mean
 

@@ -22,7 +22,7 @@ from sqlshell.dbapi.values.literals import Literals
 from sqlshell.errors import ShellError, StatementError, WaitTimeout
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
-from sqlshell.launch.destination import checked_timezone
+from sqlshell.launch.targets import checked_timezone
 from sqlshell.result import Result
 from sqlshell.sql.analysis.error_places import span_of
 from sqlshell.sql.analysis.kinds import is_repeatable

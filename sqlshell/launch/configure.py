@@ -101,7 +101,7 @@ def _check(config: Config, path: Path, streams: Streams) -> int:
                 wrong.append(f"{path}: [profiles.{name}] {key}: no such file: {settings[key]}")
         held = bool(settings["token"])
         if settings["url"]:
-            from sqlshell.launch.destination import service_at_url
+            from sqlshell.launch.targets import service_at_url
 
             try:
                 where = service_at_url(settings["url"])
@@ -126,7 +126,7 @@ def wrong_values(settings: Settings, themes: Path) -> Iterator[UsageError]:
     """The errors in the given values; `themes` is the user's own directory of themes."""
     # Only this function needs formats, themes and policies.
     from sqlshell.launch.connector import redactor_of
-    from sqlshell.launch.destination import checked_timezone
+    from sqlshell.launch.targets import checked_timezone
     from sqlshell.shell.interactive.look.themes import load
     from sqlshell.shell.options import checked
     from sqlshell.sql.analysis.policy import check_patterns

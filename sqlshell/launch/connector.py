@@ -22,7 +22,8 @@ from sqlshell.config.values import Config, Settings, state_folder
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, UsageError
-from sqlshell.launch.destination import (
+from sqlshell.launch.services import EMBEDDED_TARGET, Ask, Endpoint, open_endpoint, policy_of
+from sqlshell.launch.targets import (
     Destination,
     LocalService,
     RemoteService,
@@ -32,7 +33,6 @@ from sqlshell.launch.destination import (
     own_session,
     sources_of,
 )
-from sqlshell.launch.services import EMBEDDED_TARGET, Ask, Endpoint, open_endpoint, policy_of
 from sqlshell.origin import Own
 from sqlshell.runtime.event_loops import in_background
 from sqlshell.runtime.scratch import scratch

@@ -25,9 +25,8 @@ from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import Config, config_folder, read_config, state_folder
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.launch.credentials import permission_problems, without_secrets
-from sqlshell.launch.destination import Destination, RemoteService, find_destination
-from sqlshell.launch.engine_urls import EngineUrl
 from sqlshell.launch.services import network_of, token_renewal
+from sqlshell.launch.targets import Destination, EngineUrl, RemoteService, find_destination
 from sqlshell.output.text.cells import printable
 from sqlshell.unreachable import Cause, why_failed
 from sqlshell.version import __version__

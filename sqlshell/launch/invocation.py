@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import gc
+import os
+import shutil
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO
 
 from msgspec import Struct
 
@@ -17,10 +20,16 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, UsageError
 from sqlshell.launch.connector import Connector, asking
 from sqlshell.launch.credentials import permission_problems, tokens_of
-from sqlshell.launch.data_files import STDIN, views_of
-from sqlshell.launch.destination import Destination, LocalService, RemoteService, context_of, find_destination
-from sqlshell.launch.modes import modes_of
 from sqlshell.launch.services import Endpoint, open_endpoint, protected, unopened_endpoint
+from sqlshell.launch.targets import (
+    STDIN,
+    Destination,
+    LocalService,
+    RemoteService,
+    context_of,
+    find_destination,
+    views_of,
+)
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import Sink, StreamSink
 from sqlshell.output.writers.formats import format_for_path
@@ -34,7 +43,7 @@ from sqlshell.runtime.shutdown import (
     run_to_completion,
 )
 from sqlshell.runtime.streams import Streams, choose_colors
-from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.components import ScriptModes, ShellComponents
 from sqlshell.shell.front_end import NoProgress, Paint, Progress
 from sqlshell.shell.options import Options, checked
 from sqlshell.shell.records.journal import Journal
@@ -53,6 +62,7 @@ if TYPE_CHECKING:
     from sqlshell.shell.commands import Command
     from sqlshell.shell.interactive.front_end import PromptFrontEnd
     from sqlshell.shell.interactive.look.themes import Theme
+    from sqlshell.shell.records.checkpoint import Checkpoint
 
 
 class Invocation(Struct, frozen=True):
@@ -110,65 +120,24 @@ class _Start:
         self._streams, self._environ, self._config = invocation.streams, invocation.environ, invocation.config
         self._themes = invocation.config.folder / "themes"
         self._first = invocation.first
-        self._scripts = list(invocation.scripts)
-        self._stdin_is_data = "-" in invocation.data
-        if self._stdin_is_data:
-            if ("file", "-") in self._scripts:
-                raise UsageError(
-                    "stdin contains data, so it cannot also be a script", "give statements with -c or -f FILE"
-                )
-        elif not self._scripts and not self._streams.stdin.isatty():
-            self._scripts = [("file", Own("-"))]
+        self._scripts = _scripts_of(invocation)
         self._interactive = not self._scripts
-        flags = invocation.flags
-        startup = Diagnostics(
-            self._streams.stderr, quiet=lambda: bool(flags.get("quiet")), verbose=flags.get("verbose", 0)
-        )
-        for text in permission_problems(self._config):
-            startup.warn(text)
-        try:
-            self._destination = self._find_destination(startup)
-        except UsageError as error:
-            if invocation.target not in self._config.profiles:
-                error.hint = _command_hint([invocation.target, *invocation.data]) or error.hint
-            raise
-        if self._stdin_is_data and self._interactive:
-            from sqlshell.launch.data_on_stdin import terminal_for_stdin
-
-            terminal_for_stdin(self._streams.stdin)
-        if invocation.writes and self._destination.service == LocalService():
-            raise UsageError(
-                "TARGET must be a file or a service: data in memory is lost",
-                "name a database file, a URL or a profile after FILE",
-            )
+        self._destination = _destination_of(invocation)
+        if "-" in invocation.data and self._interactive:
+            _terminal_for_stdin(self._streams.stdin)
         self._settings = settings = self._destination.settings
         choose_colors(settings["color"])
         at_terminal = self._interactive or (not invocation.output and self._streams.stdout.isatty())
-        self._options = options = initial_options(
-            settings, invocation.output, prompt=self._interactive, at_terminal=at_terminal
-        )
+        self._options = initial_options(settings, invocation.output, prompt=self._interactive, at_terminal=at_terminal)
         if settings.source("theme") == "flag":
             self._theme()
         self._progress = progress = self._make_progress()
         before = progress.clear if progress.live and self._streams.stdout.isatty() else None
-        self._position, self._stdout_sink = Position(), StreamSink(self._streams.stdout.buffer, before=before)
-        self._diagnostics = Diagnostics(
-            self._streams.stderr,
-            quiet=lambda: options.quiet,
-            verbosity=lambda: options.verbosity,
-            verbose=settings["verbose"],
-            place=self._position.__str__,
-            settle=self._settle,
-            passing=progress.notice if self._interactive else NoProgress().notice,
-            linked=self._with_link,
-        )
+        self._stdout_sink = StreamSink(self._streams.stdout.buffer, before=before)
+        self._position = Position()
+        self._diagnostics = self._make_diagnostics()
         forward_logs(lambda text: self._diagnostics.detail(text, 2))
-        # These files are opened before the database.
-        unprotect = protected(self._destination.service)
-        try:
-            self._modes = modes_of(settings, self._diagnostics, self._lasting(), scripts=not self._interactive)
-        finally:
-            unprotect()
+        self._modes = self._open_modes()
         self._secret_filter = SecretFilter(settings["secret_names"])
         for value in tokens_of(self._environ, self._config):
             self._secret_filter.add(value)
@@ -180,7 +149,7 @@ class _Start:
             self._config,
             self._environ,
             settings,
-            options,
+            self._options,
             self._secret_filter,
             self._front_end,
             self._diagnostics,
@@ -188,6 +157,29 @@ class _Start:
             self._closing,
             self._interactive,
         )
+
+    def _make_diagnostics(self) -> Diagnostics:
+        options = self._options
+        return Diagnostics(
+            self._streams.stderr,
+            quiet=lambda: options.quiet,
+            verbosity=lambda: options.verbosity,
+            verbose=self._settings["verbose"],
+            place=self._position.__str__,
+            settle=self._settle,
+            passing=self._progress.notice if self._interactive else NoProgress().notice,
+            linked=self._with_link,
+        )
+
+    def _open_modes(self) -> ScriptModes:
+        """Open the files of --stats and --checkpoint, which comes before the database."""
+        unprotect = protected(self._destination.service)
+        try:
+            return modes_of(
+                self._settings, self._diagnostics, _lasting(self._destination), scripts=not self._interactive
+            )
+        finally:
+            unprotect()
 
     def run(self) -> int:
         """Run everything, and return the exit code."""
@@ -275,7 +267,7 @@ class _Start:
             await shell.aclose()
 
     def _run_prompt(self, endpoint: Endpoint, front_end: PromptFrontEnd, ready: Callable[[], None]) -> int:
-        from sqlshell.launch.greeting import greeting_of
+        from sqlshell.launch.first_prompt import greeting_of
         from sqlshell.shell.interactive.look.terminal_background import background
         from sqlshell.shell.interactive.look.themes import LIGHT
         from sqlshell.shell.interactive.loop import interact
@@ -319,53 +311,6 @@ class _Start:
         quiet = Unechoed(self._streams)
         self._closing.callback(quiet.end)
         return quiet.end
-
-    def _find_destination(self, diagnostics: Diagnostics) -> Destination:
-        invocation = self._invocation
-        if not invocation.data:
-            return find_destination(
-                self._target(diagnostics),
-                invocation.flags,
-                self._environ,
-                self._config,
-                diagnostics.warn,
-                invocation.target,
-            )
-        views = views_of([text for text in invocation.data if text != "-"])
-        if self._stdin_is_data:
-            if other := next((path for name, path in views.items() if name.lower() == STDIN), None):
-                raise UsageError(f"{other} and the data on stdin would both become the view {STDIN}", "rename the file")
-            from sqlshell.launch.data_on_stdin import copied_stdin
-
-            views[STDIN] = copied_stdin(self._streams.stdin, invocation.input_format)
-        settings = resolve(invocation.flags, self._environ, self._config, "")
-        return Destination(settings, LocalService(views=views, stdin=self._stdin_is_data))
-
-    def _target(self, diagnostics: Diagnostics) -> str:
-        """The TARGET, or the service that ran the statement to fetch, according to the journal."""
-        invocation = self._invocation
-        if invocation.target or not invocation.statement_id or invocation.flags.get("profile"):
-            return invocation.target
-        journal = Journal(state_folder(self._environ) / "journal.db", "", "", diagnostics.warn)
-        try:
-            entry = find_entry(journal, invocation.statement_id.lower())
-        finally:
-            journal.close()
-        if entry is None:
-            return ""
-        if entry.profile in self._config.profiles:
-            # The profile may have another service by now, which does not have the statement.
-            service = find_destination(entry.profile, {}, {}, self._config, lambda text: None).service
-            if isinstance(service, RemoteService) and service.target.name == entry.target:
-                return entry.profile
-        return entry.target
-
-    def _lasting(self) -> str:
-        """The service and the context in which scripts begin; "" for a service whose data is lost with the run."""
-        name = self._destination.storage_name
-        parts = context_of(self._destination).parts()
-        chosen = [f"{part} {value}" for part, value in parts if value and part not in {"timezone", "session_id"}]
-        return ", ".join([name, *chosen]) if name else ""
 
     def _settle(self) -> None:
         """Make way for a message."""
@@ -441,6 +386,116 @@ class _Start:
         return screen
 
 
+def _scripts_of(invocation: Invocation) -> Sequence[tuple[str, Own]]:
+    """The scripts to run, stdin among them if it is one; none for the prompt. Raises UsageError."""
+    if "-" in invocation.data:
+        if ("file", "-") in invocation.scripts:
+            raise UsageError("stdin contains data, so it cannot also be a script", "give statements with -c or -f FILE")
+        return invocation.scripts
+    return invocation.scripts or ([] if invocation.streams.stdin.isatty() else [("file", Own("-"))])
+
+
+def _destination_of(invocation: Invocation) -> Destination:
+    """The destination of the command line. Raises UsageError; warnings are reported at once."""
+    flags, config = invocation.flags, invocation.config
+    diagnostics = Diagnostics(
+        invocation.streams.stderr, quiet=lambda: bool(flags.get("quiet")), verbose=flags.get("verbose", 0)
+    )
+    for text in permission_problems(config):
+        diagnostics.warn(text)
+    try:
+        if invocation.data:
+            destination = _data_destination(invocation)
+        else:
+            target = _target(invocation, diagnostics.warn)
+            destination = find_destination(
+                target, flags, invocation.environ, config, diagnostics.warn, invocation.target
+            )
+    except UsageError as error:
+        if invocation.target not in config.profiles:
+            error.hint = _command_hint([invocation.target, *invocation.data]) or error.hint
+        raise
+    if invocation.writes and destination.service == LocalService():
+        raise UsageError(
+            "TARGET must be a file or a service: data in memory is lost",
+            "name a database file, a URL or a profile after FILE",
+        )
+    return destination
+
+
+def _data_destination(invocation: Invocation) -> Destination:
+    """The embedded service with a view for each data file, and for the data on stdin."""
+    views = views_of([text for text in invocation.data if text != "-"])
+    from_stdin = "-" in invocation.data
+    if from_stdin:
+        if other := next((path for name, path in views.items() if name.lower() == STDIN), None):
+            raise UsageError(f"{other} and the data on stdin would both become the view {STDIN}", "rename the file")
+        views[STDIN] = _copied_stdin(invocation.streams.stdin, invocation.input_format)
+    settings = resolve(invocation.flags, invocation.environ, invocation.config, "")
+    return Destination(settings, LocalService(views=views, stdin=from_stdin))
+
+
+def _target(invocation: Invocation, warn: Callable[[str], None]) -> str:
+    """The TARGET, or the service that ran the statement to fetch, according to the journal."""
+    if invocation.target or not invocation.statement_id or invocation.flags.get("profile"):
+        return invocation.target
+    journal = Journal(state_folder(invocation.environ) / "journal.db", "", "", warn)
+    try:
+        entry = find_entry(journal, invocation.statement_id.lower())
+    finally:
+        journal.close()
+    if entry is None:
+        return ""
+    if entry.profile in invocation.config.profiles:
+        # The profile may have another service by now, which does not have the statement.
+        service = find_destination(entry.profile, {}, {}, invocation.config, lambda text: None).service
+        if isinstance(service, RemoteService) and service.target.name == entry.target:
+            return entry.profile
+    return entry.target
+
+
+def _copied_stdin(stdin: TextIO, chosen: str) -> Path:
+    """A temporary file with the data on stdin, in the format `chosen`, or "" to find it out from the first bytes.
+
+    A query may read the data more than once, which a pipe does not allow. Raises UsageError.
+    """
+    from sqlshell.runtime.compressed_files import damage
+    from sqlshell.runtime.scratch import scratch
+    from sqlshell.shell.loading.spec import compression_of, format_of_data
+
+    part = scratch().folder(STDIN) / "part"
+    try:
+        with open(stdin.fileno(), "rb", buffering=0, closefd=False) as source, part.open("xb") as file:
+            shutil.copyfileobj(source, file, 1 << 20)
+    except (OSError, ValueError) as error:
+        raise UsageError(f"cannot copy the data on stdin: {getattr(error, 'strerror', None) or error}") from None
+    if not part.stat().st_size:
+        raise UsageError("stdin has no data", "TARGET - reads data from stdin: cat a.csv | sqlshell - -c 'from stdin'")
+    if wrong := damage(part):
+        raise UsageError(f"cannot read stdin: {wrong}")
+    return part.rename(part.with_name(f"{STDIN}.{chosen or format_of_data(part)}{compression_of(part)}"))
+
+
+def _terminal_for_stdin(stdin: TextIO) -> None:
+    """Read statements from the terminal from now on, because stdin was data. Raises UsageError if there is none."""
+    try:
+        terminal = os.open("/dev/tty", os.O_RDWR)
+    except OSError:
+        raise UsageError(
+            "stdin is data, and there is no terminal to read statements from", "give them with -c or -f"
+        ) from None
+    os.dup2(terminal, stdin.fileno())
+    os.close(terminal)
+
+
+def _lasting(destination: Destination) -> str:
+    """The service and the context in which scripts begin; "" for a service whose data is lost with the run."""
+    name = destination.storage_name
+    parts = context_of(destination).parts()
+    chosen = [f"{part} {value}" for part, value in parts if value and part not in {"timezone", "session_id"}]
+    return ", ".join([name, *chosen]) if name else ""
+
+
 def _command_hint(words: Sequence[str]) -> str:
     """The hint for a backslash command in the place of a TARGET; "" if there is none."""
     names = {item.name for item in _commands().values()}
@@ -469,3 +524,52 @@ def _commands() -> Mapping[str, Command]:
     from sqlshell.shell.commands import BUILTIN, table
 
     return table(BUILTIN)
+
+
+def modes_of(settings: Settings, diagnostics: Diagnostics, target: str, *, scripts: bool) -> ScriptModes:
+    """Open the files of the options.
+
+    `target` is "" for one that is lost with the run; `scripts` says that this is not the prompt. Raises UsageError and
+    OutputError.
+    """
+    dry_run = bool(settings["dry_run"])
+    if dry_run and not scripts:
+        raise UsageError("--dry-run requires a script", "give one with -c, -f or on stdin")
+    statistics = None
+    if settings["stats"] and not dry_run:
+        from sqlshell.shell.records.statistics import Statistics
+
+        statistics = Statistics(Own(settings["stats"]), diagnostics)
+    return ScriptModes(statistics, _checkpoint(settings, target, scripts=scripts), dry_run)
+
+
+def _checkpoint(settings: Settings, target: str, *, scripts: bool) -> Checkpoint | None:
+    path = settings["checkpoint"]
+    if not path:
+        if settings["resume"]:
+            raise UsageError("--resume requires --checkpoint FILE", "FILE is the checkpoint of the run to continue")
+        if settings["unknown"]:
+            raise UsageError("--unknown requires --checkpoint FILE and --resume")
+        return None
+    for name in ("single_transaction", "dry_run"):
+        if settings[name]:
+            raise UsageError(
+                f"--checkpoint cannot be used with --{name.replace('_', '-')}",
+                "such a run cannot be resumed; omit --checkpoint",
+            )
+    if not scripts:
+        raise UsageError("--checkpoint requires a script", "give one with -c, -f or on stdin")
+    if settings["session_id"]:
+        raise UsageError(
+            "--checkpoint cannot be used with --session-id", "a run is resumed in a new session; omit --session-id"
+        )
+    if settings["unknown"] and not settings["resume"]:
+        raise UsageError("--unknown requires --resume")
+    if not target:
+        raise UsageError(
+            "--checkpoint requires a TARGET: a database in memory is lost with the run",
+            "name a database file, a URL or a profile",
+        )
+    from sqlshell.shell.records.checkpoint import Checkpoint
+
+    return Checkpoint(Own(path), target, resume=bool(settings["resume"]), unknown=settings["unknown"])

@@ -200,7 +200,7 @@ def _unknown_variables(given: Mapping[str, Any]) -> list[str]:
 
 def _visible_secrets(given: Mapping[str, Any], context: click.Context) -> Iterator[tuple[str, str]]:
     """The options with a password or token that are on the command line, and the variables that replace them."""
-    from sqlshell.launch.engine_urls import EngineUrl
+    from sqlshell.launch.targets import EngineUrl
 
     for name in ("engine_url", "state_url", "results_url"):
         typed = context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE

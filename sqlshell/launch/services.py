@@ -21,7 +21,7 @@ from sqlshell.config.values import Settings
 from sqlshell.errors import PasswordMissing, ShellError, UsageError
 from sqlshell.interface.models import ENGINE_TYPES
 from sqlshell.launch.credentials import run_token_command
-from sqlshell.launch.destination import Destination, LocalService, RemoteService
+from sqlshell.launch.targets import Destination, LocalService, RemoteService
 from sqlshell.runtime.files import use_database, use_source
 from sqlshell.sql.analysis.policy import Policy, check_patterns
 

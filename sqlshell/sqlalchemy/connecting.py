@@ -13,7 +13,7 @@ from sqlalchemy.engine.url import URL
 
 from sqlshell.config.values import config_folder, read_config, resolve
 from sqlshell.errors import UsageError
-from sqlshell.launch.engine_urls import engine_at
+from sqlshell.launch.targets import engine_at
 
 MEMORY: Final = ":memory:"
 AUTOCOMMIT: Final = "AUTOCOMMIT"

@@ -20,8 +20,8 @@ from sqlshell.config.values import Config
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
 from sqlshell.launch.connector import Connector
-from sqlshell.launch.destination import find_destination
 from sqlshell.launch.services import open_endpoint
+from sqlshell.launch.targets import find_destination
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary

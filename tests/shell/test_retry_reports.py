@@ -12,8 +12,8 @@ import pytest
 from sqlshell.config.values import Config
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.launch.connector import Connector
-from sqlshell.launch.destination import find_destination
 from sqlshell.launch.services import open_endpoint
+from sqlshell.launch.targets import find_destination
 from sqlshell.origin import Own
 from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.runtime.streams import Streams

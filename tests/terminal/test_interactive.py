@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.launch.greeting import HINTS
+from sqlshell.launch.first_prompt import HINTS
 from sqlshell.version import __version__
 from tests.terminal.terminal import Terminal
 

@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
+from urllib.parse import quote, unquote, urlsplit
 
 from msgspec import Struct, field
 
@@ -14,19 +15,9 @@ from sqlshell.client.target import Target, is_url, parse
 from sqlshell.config.values import Config, Settings, resolve
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
-from sqlshell.launch.data_files import (
-    DATA_ENDINGS,
-    DATABASE_ENDINGS,
-    STDIN,
-    check_is_database,
-    check_not_a_pipe,
-    looks_like_url,
-    shown_target,
-    views_of,
-    without_compression,
-)
-from sqlshell.launch.engine_urls import EngineUrl, engine_at
+from sqlshell.mask import MASK
 from sqlshell.runtime.files import expanded
+from sqlshell.service.engines.servers import SERVERS
 from sqlshell.spelling import did_you_mean
 
 _LIBPQ = re.compile(r"(?:\A|\s)(?:host|hostaddr|port|dbname|user|password|service)\s*=")
@@ -36,6 +27,98 @@ LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
 
 MEMORY: Final = ":memory:"
 """The TARGET of a new database in memory, as DuckDB and SQLite name it."""
+
+DATA_ENDINGS: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+COMPRESSED_ENDINGS: Final = (".gz", ".zst")
+DATABASE_ENDINGS: Final = (".db", ".duckdb", ".ddb")
+STDIN: Final = "stdin"
+"""The view of the data on stdin."""
+_ENDINGS: Final = "|".join(map(re.escape, (*DATA_ENDINGS, *DATABASE_ENDINGS)))
+_HEADER: Final = 16
+"""The bytes that distinguish a DuckDB database from other files."""
+_NAME: Final = re.compile(r"[\w.-]{1,24}")
+_PATH: Final = re.compile(rf"(?!/?/)[^:\s]*/[^:\s]*|(?:~?/|\.{{1,2}}/)[^:@\n]*|[^:\n]*(?:{_ENDINGS})")
+_URL: Final = re.compile(r"https?://[\w.-]{1,99}(?::\d{1,5})?(?:/[\w.-]{1,24}){0,4}/?")
+_URL_BEGUN: Final = re.compile(r"https?[/\\;]|//|bearer\b|basic\b", re.I)
+_RANDOM: Final = re.compile(r"[A-Za-z0-9+=]{20}|[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-|\beyJ")
+"""Text that tokens contain, and names seldom do."""
+_WHICH: Final = f"data files end in {', '.join(DATA_ENDINGS)}, or in one of these and {' or '.join(COMPRESSED_ENDINGS)}"
+_BY_SCHEME: Final = {scheme: name for name, server in SERVERS.items() for scheme in server.schemes}
+_PORT: Final = re.compile(r":(\d*)\Z")
+
+
+class EngineUrl(Struct, frozen=True):
+    """An engine by name, and its URL, which may contain a password or token."""
+
+    engine: str
+    url: str
+
+    def __repr__(self) -> str:
+        return f"EngineUrl({self.shown!r})"
+
+    @property
+    def shown(self) -> str:
+        """The URL without password, token and parameters."""
+        scheme, _, rest = self.url.partition("://")
+        place = rest.partition("?")[0].partition(";")[0].partition("#")[0].rstrip("/")
+        user, at, host = place.rpartition("@")
+        return f"{scheme.lower()}://{user.partition(':')[0]}{at}{host}"
+
+    @property
+    def host(self) -> str:
+        """The name of the server, for the prompt."""
+        return self.shown.partition("://")[2].rpartition("@")[2].partition("/")[0] or self.engine
+
+    def url_of_other_database(self, database: str, user: str = "", host: str = "", port: str = "") -> str:
+        """The URL of another database of a PostgreSQL server, also as another user or on another server; "" keeps the
+        present value. As in psql, the password is only for the same user on the same server.
+        """
+        place, _, query = self.url.partition("?")
+        scheme, _, rest = place.partition("://")
+        place, _, path = rest.partition("/")
+        login, _, hosts = place.rpartition("@")
+        options = dict(item.partition("=")[::2] for item in query.split("&") if item)
+        if database:
+            path = quote(database, safe="")
+            options.pop("dbname", None)
+        same = user in {"", unquote(login.partition(":")[0] or options.get("user", ""))}
+        if host or port or not same:
+            login = login.partition(":")[0]
+            options.pop("password", None)
+        if not same:
+            login = quote(user, safe="")
+            options.pop("user", None)
+        if host:
+            # The addresses of a server are not those of the other server.
+            ports = {match[1] for each in hosts.split(",") if (match := _PORT.search(each))}
+            port = port or options.pop("port", "") or (ports.pop() if len(ports) == 1 else "")
+            options = {name: value for name, value in options.items() if name not in {"host", "hostaddr", "port"}}
+            is_socket = host.startswith(("/", "@"))
+            hosts = "" if is_socket else f"[{host}]" if ":" in host else quote(host, safe=",")
+            options |= {"host": quote(host, safe="/")} if is_socket else {}
+        if port:
+            options.pop("port", None)
+            hosts = ",".join(f"{_PORT.sub('', each)}:{port}" for each in hosts.split(","))
+        given = "&".join(f"{name}={value}" for name, value in options.items())
+        return f"{scheme}://{login}{'@' * bool(login)}{hosts}/{path}{'?' * bool(given)}{given}"
+
+    @property
+    def has_secret(self) -> bool:
+        """Whether the URL contains a password or a token."""
+        try:
+            parts = urlsplit(self.url)
+            given = bool(parts.password)
+        except ValueError:
+            given = True
+        low = self.url.lower()
+        return given or "password=" in low or "token=" in low
+
+
+def engine_at(text: str) -> EngineUrl | None:
+    """The engine that a TARGET names by the scheme of its URL, None for other targets."""
+    scheme, separator, _ = text.strip().partition("://")
+    engine = _BY_SCHEME.get(scheme.lower(), "") if separator else ""
+    return EngineUrl(engine, text.strip()) if engine else None
 
 
 class RemoteService(Struct, frozen=True):
@@ -303,3 +386,97 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
 
 def _joined_with_or(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def views_of(texts: Sequence[str]) -> dict[str, Path]:
+    """A view for each data file: those of `texts`, and those in directories of `texts`, but not in their
+    subdirectories. Raises UsageError for other files, and for two of the same name in any case.
+    """
+    views: dict[str, Path] = {}
+    taken: dict[str, Path] = {}
+    for text in texts:
+        for path in _data_files(text):
+            name = path.name[: len(without_compression(path))].rpartition(".")[0]
+            other = taken.setdefault(name.lower(), path)
+            if other is not path:
+                raise UsageError(
+                    f"{other} and {path} would both become the view {name}",
+                    "rename one of them, or give only one of them as TARGET",
+                )
+            views[name] = path
+    return views
+
+
+def check_not_a_pipe(path: Path) -> None:
+    """Raises UsageError for a pipe or device: a query may read a file more than once, and the service opens it by
+    name."""
+    if path.exists() and not (path.is_file() or path.is_dir()):
+        raise UsageError(
+            f"{shown_target(str(path))} is not a regular file",
+            "pass its data on stdin, sqlshell - -c 'from stdin' < PIPE, or copy it to a file",
+        )
+
+
+def check_is_database(path: Path) -> None:
+    """Raises UsageError for a file that DuckDB cannot open as a database."""
+    try:
+        with path.open("rb") as file:
+            head = file.read(_HEADER)
+    except OSError:
+        # The error of DuckDB says why.
+        return
+    if head and head[8:12] != b"DUCK" and not head.startswith(b"SQLite"):
+        raise UsageError(
+            f"{shown_target(str(path))} is not a DuckDB database",
+            "save it as csv or parquet"
+            if head.startswith((b"PK\x03\x04", b"ARROW1"))
+            else f"{_WHICH}; rename it, or use: sqlshell - < FILE",
+        )
+
+
+def looks_like_url(text: str) -> bool:
+    """Whether a TARGET that refers to nothing begins as a mistyped URL, such as `https//host` or `//host/v2`."""
+    return text.startswith("//") or bool(re.match(r"https?[/\\;]", text, re.I))
+
+
+def shown_target(text: str) -> str:
+    """A TARGET that refers to nothing, as an error shows it: with its text if that has the form of a name, path or URL.
+
+    Any other text may contain a token: it may be a mistyped URL, or a token in the place of one.
+    """
+    forms = (_NAME, _URL) if _URL_BEGUN.match(text) else (_NAME, _URL, _PATH)
+    if not _RANDOM.search(text) and any(form.fullmatch(text) for form in forms):
+        return text
+    login, _, rest = text.rpartition("@")
+    is_host = _NAME.fullmatch(rest.replace("/", "_")) and not _RANDOM.search(rest)
+    return f"{MASK}@{rest}" if login and is_host else MASK
+
+
+def without_compression(path: Path) -> str:
+    """The name of a file in lower case, without the ending of its compression."""
+    bare = path.name.lower()
+    for ending in COMPRESSED_ENDINGS:
+        bare = bare.removesuffix(ending)
+    return bare
+
+
+def _data_files(text: str) -> Sequence[Path]:
+    path = expanded(text)
+    if not path.is_dir():
+        check_not_a_pipe(path)
+        if not without_compression(path).endswith(DATA_ENDINGS):
+            raise UsageError(
+                f"{shown_target(text)!r} is not a data file",
+                f"several TARGETs must all be data files, which end in {', '.join(DATA_ENDINGS)}",
+            )
+        if not path.exists():
+            raise UsageError(f"no such file: {shown_target(text)}")
+        return [path]
+    try:
+        files = sorted(item for item in path.iterdir() if item.is_file() and not item.name.startswith("."))
+    except OSError as error:
+        raise UsageError(f"cannot read the directory {path}: {error.strerror or error}") from None
+    found = [item for item in files if without_compression(item).endswith(DATA_ENDINGS)]
+    if not found:
+        raise UsageError(f"the directory {path} contains no data file", _WHICH)
+    return found
