@@ -82,12 +82,6 @@ class Batch:
         """The rows in the form that `of` describes, if this batch was made for it."""
         return None
 
-    def values(self) -> Sequence[Sequence[Any]] | None:
-        """The rows by column, if this batch was made for it: of integers int, of booleans 0 or 1, of FLOAT and DOUBLE
-        float, of VARBINARY bytes, of all other types the interface's strings, and None.
-        """
-        return None
-
     @property
     def rows(self) -> Rows:
         """The rows: a list per row, a str or None per value. Raises ProtocolError."""
@@ -180,9 +174,6 @@ class FileResult(Protocol):
     def choose(self, of: LineSql) -> None:
         """Announce, before the first batch, that all rows will be written in this form. The batches then have lines(),
         if the result is large enough and the file is available."""
-
-    def choose_values(self) -> None:
-        """As choose(), for batches with values()."""
 
     async def skip(self, rows: int) -> None:
         """Make the batch after the first `rows` rows, from partitions, the next one."""

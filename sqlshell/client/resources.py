@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx
 from msgspec import Struct
 
 from sqlshell.client.http.downloads import download as run_download
-from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.statements.protocol import read_lookup
 from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError

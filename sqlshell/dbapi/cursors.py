@@ -317,8 +317,6 @@ class CursorState:
         self._rows_fetched = 0
         self._result = result
         if result.columns:
-            if result.whole is not None:
-                result.whole.choose_values()
             self._decoder = RowDecoder(result.columns)
             self.created = None
             self.description = [_description_of(column) for column in result.columns]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import array
 import ctypes
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 
@@ -47,9 +45,6 @@ _pointer.restype = ctypes.c_void_p
 _pointer.argtypes = [ctypes.py_object, ctypes.c_char_p]
 
 
-TEXT, BYTES = "text", "bytes"
-
-
 class ArrowError(Exception):
     """The producer of a stream failed; the text is its message."""
 
@@ -88,15 +83,6 @@ def stretches(relation: Any, counts: Sequence[int]) -> Iterator[bytes]:
                     return
 
 
-def columns(relation: Any, formats: Sequence[str], seen: Callable[[bytes], None]) -> Iterator[list[list[Any]]]:
-    """The values of each column, for each array of the stream. A format is TEXT, BYTES or the code of a number in the
-    module array. `seen` gets the strings of each column of an array. Raises duckdb.Error, ArrowError and
-    UnicodeDecodeError.
-    """
-    for batch in _arrays(relation):
-        yield [_values(batch.children[number].contents, code, seen) for number, code in enumerate(formats)]
-
-
 def _arrays(relation: Any) -> Iterator[Array]:
     """The arrays of a stream. ctypes releases the GIL while DuckDB evaluates."""
     capsule = relation.__arrow_c_stream__()
@@ -111,38 +97,6 @@ def _arrays(relation: Any) -> Iterator[Array]:
             yield batch
         finally:
             batch.release(ctypes.byref(batch))
-
-
-def _values(column: Array, code: str, seen: Callable[[bytes], None]) -> list[Any]:
-    count, start = column.length, column.offset
-    if not count:
-        return []
-    if code in {TEXT, BYTES}:
-        values = _strings(column, code, seen)
-    else:
-        numbers = array.array(code)
-        numbers.frombytes(ctypes.string_at(column.buffers[1] + start * numbers.itemsize, count * numbers.itemsize))
-        values = numbers.tolist()
-    if not column.null_count:
-        return values
-    valid = int.from_bytes(ctypes.string_at(column.buffers[0], (start + count + 7) // 8), "little") >> start
-    bits = f"{valid & ((1 << count) - 1):0{count}b}"[::-1]
-    return [value if bit == "1" else None for value, bit in zip(values, bits, strict=True)]
-
-
-def _strings(column: Array, code: str, seen: Callable[[bytes], None]) -> list[Any]:
-    places = array.array("i")
-    places.frombytes(ctypes.string_at(column.buffers[1] + column.offset * 4, (column.length + 1) * 4))
-    first = places[0]
-    data = ctypes.string_at(column.buffers[2] + first, places[-1] - first) if places[-1] > first else b""
-    seen(data)
-    spans = pairwise([place - first for place in places] if first else places)
-    if code == TEXT and data.isascii():
-        text = data.decode("ascii")
-        return [text[begin:end] for begin, end in spans]
-    if code == TEXT:
-        return [data[begin:end].decode() for begin, end in spans]
-    return [data[begin:end] for begin, end in spans]
 
 
 def _joined(batch: Array) -> tuple[int, bytes | None]:

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.result_file import ResultFile
-from sqlshell.client.results.result_table import ResultTable
+from sqlshell.client.results.result_file import ResultFile, ResultTable
 from sqlshell.client.target import Target
 from sqlshell.result import Column
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine

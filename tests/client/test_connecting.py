@@ -10,10 +10,10 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import httpcore
+import httpx
 import pytest
 
 from sqlshell.client.http.failures import connection_failed
-from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.network import AsyncioBackend, AsyncioStream, open_socket
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport

@@ -8,10 +8,10 @@ import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from sqlshell.client.http.in_process import PIECE, WINDOW, App, InProcess, LocalApp, Message, Receive, Send
-from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.local_frames import LocalFrames, open_local_stream

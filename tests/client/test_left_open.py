@@ -15,7 +15,7 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results import factory, frames
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.results.result_table import ResultTable
+from sqlshell.client.results.result_file import ResultTable
 from sqlshell.client.results.stream import ClosedWhileSending
 from sqlshell.client.secret_values import Secrets
 from sqlshell.client.service import Service

@@ -13,8 +13,7 @@ import msgspec
 import pytest
 
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.result_file import ResultFile
-from sqlshell.client.results.result_table import QUERY_MEMORY, ResultTable
+from sqlshell.client.results.result_file import QUERY_MEMORY, ResultFile, ResultTable
 from sqlshell.client.target import Target
 from sqlshell.errors import OutputError
 from sqlshell.interface.models import ColumnInfo

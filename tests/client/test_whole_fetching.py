@@ -13,7 +13,7 @@ from functools import partial
 from http.server import ThreadingHTTPServer
 from pathlib import Path
 from subprocess import PIPE
-from typing import Any, TypeVar
+from typing import TypeVar
 from urllib.parse import parse_qs, urlsplit
 
 import duckdb
@@ -25,14 +25,13 @@ import pytest
 
 from sqlshell.client.http import retries
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results import factory, result_table
+from sqlshell.client.results import factory, result_file
 from sqlshell.client.results import whole as whole_results
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.statements.client import Submission
 from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
-from sqlshell.dbapi.values.typed_rows import RowDecoder
 from sqlshell.errors import OutputError, ProtocolError
 from sqlshell.interface.models import PARQUET, ColumnInfo
 from sqlshell.output.copy import copy
@@ -356,19 +355,6 @@ def test_the_partitions_are_used_for_the_rows_that_cannot_be_read(
         assert sink.data == expected.data
 
 
-@pytest.mark.parametrize("group", [0, 4])
-def test_values_that_cannot_be_read_come_from_the_partitions(file: bytes, tmp_path: Path, group: int) -> None:
-    async def read(result: Result) -> list[tuple[Any, ...]]:
-        assert result.whole is not None
-        result.whole.choose_values()
-        decoder = RowDecoder(result.columns)
-        return [row async for batch in result.batches for row in decoder.rows(batch)]
-
-    with serving(damaged(file, group, tmp_path)) as service:
-        assert using(service, read) == [(number, f"row {number}") for number in range(PART * PARTS)]
-        assert f"partition {PARTS - 1}" in service.asked
-
-
 def test_the_partitions_are_used_if_the_rows_require_too_much_memory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -381,7 +367,7 @@ def test_the_partitions_are_used_if_the_rows_require_too_much_memory(
             f"FROM range({PART * PARTS}) t(i)) TO '{place}' "
             f"(FORMAT parquet, ROW_GROUP_SIZE 2048, KV_METADATA {{columns: '{columns}', instants: '[]'}})"
         )
-    monkeypatch.setattr(whole_results, "open_table", partial(result_table.open_table, memory="60MB"))
+    monkeypatch.setattr(whole_results, "open_table", partial(result_file.open_table, memory="60MB"))
     sink = Kept()
     with serving(place.read_bytes()) as service:
         assert export(service, sink) == PART * PARTS

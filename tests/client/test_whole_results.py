@@ -12,8 +12,8 @@ import duckdb
 import msgspec
 import pytest
 
-from sqlshell.client.results import zones
-from sqlshell.client.results.result_table import CHUNK_BYTES
+from sqlshell.client.results import result_file
+from sqlshell.client.results.result_file import CHUNK_BYTES
 from sqlshell.client.results.whole import FileBatch
 from sqlshell.errors import ProtocolError
 from sqlshell.interface.models import ColumnInfo
@@ -96,8 +96,8 @@ def both(
         for count, lines in table.lines(line, start):
             whole = whole and lines is not None
             read = partial(table.rows, start, count)
-            batch = FileBatch(len(columns), count, writer.line, lines, read)
-            found += writer.write(Batch(len(columns), rows=read()) if lines is None else batch)
+            some = Batch(len(columns), rows=read())
+            found += writer.write(some if lines is None else FileBatch(len(columns), count, writer.line, lines, read))
             assert read() == rows[start : start + count]
             start += count
         assert start == max(1, len(rows))
@@ -314,7 +314,7 @@ def test_the_offset_changes_at_the_second(zone: str) -> None:
     offsets = [datetime.fromtimestamp(second, python).utcoffset() for second in range(first, last, 1800)]
     changes = [first + 1800 * at for at in range(1, len(offsets)) if offsets[at] != offsets[at - 1]]
     assert len(changes) >= 4
-    sql = zones.in_zone("t", zone, first * 1_000_000, last * 1_000_000)
+    sql = result_file.in_zone("t", zone, first * 1_000_000, last * 1_000_000)
     seconds = [second for change in changes for second in (change - 1, change)]
     with duckdb.connect() as connection:
         found = connection.execute(f"SELECT {sql} FROM (SELECT to_timestamp(unnest(?)) AS t)", [seconds]).fetchall()
@@ -325,13 +325,13 @@ def test_the_offset_changes_at_the_second(zone: str) -> None:
 
 def test_zones_that_sql_does_not_express(monkeypatch: pytest.MonkeyPatch) -> None:
     year = 31_536_000_000_000
-    assert zones.in_zone("t", "Nowhere/Here", 0, year) is None
-    assert zones.in_zone("t", "../zones", 0, year) is None
-    assert zones.in_zone("t", "Europe/Berlin", -1_000_000, year) is None
-    assert zones.in_zone("t", "Europe/Berlin", 0, 131 * year) is None
-    monkeypatch.setattr(zones, "MOST", 3)
-    assert zones.in_zone("t", "Europe/Berlin", 50 * year, 51 * year) is not None
-    assert zones.in_zone("t", "Europe/Berlin", 50 * year, 53 * year) is None
+    assert result_file.in_zone("t", "Nowhere/Here", 0, year) is None
+    assert result_file.in_zone("t", "../zones", 0, year) is None
+    assert result_file.in_zone("t", "Europe/Berlin", -1_000_000, year) is None
+    assert result_file.in_zone("t", "Europe/Berlin", 0, 131 * year) is None
+    monkeypatch.setattr(result_file, "MOST_CHANGES", 3)
+    assert result_file.in_zone("t", "Europe/Berlin", 50 * year, 51 * year) is not None
+    assert result_file.in_zone("t", "Europe/Berlin", 50 * year, 53 * year) is None
 
 
 @pytest.mark.parametrize(
@@ -420,8 +420,6 @@ def test_a_file_that_is_damaged_or_of_another_length(source: Source) -> None:
     with pytest.raises(FileUnavailable):
         list(table.lines("c1", 0))
     with pytest.raises(FileUnavailable):
-        list(table.values(0))
-    with pytest.raises(FileUnavailable):
         table.rows(0, 50_000)
     table.close()
 
@@ -433,9 +431,6 @@ def test_rows_from_any_row_on(source: Source) -> None:
         lines = [*table.lines("c0 || chr(10)", start)]
         assert sum(count for count, _ in lines) == 100_000 - start
         assert b"".join(text or b"" for _, text in lines) == b"".join(b"%d\n" % row for row in range(start, 100_000))
-        values = [*table.values(start)]
-        assert sum(count for count, _ in values) == 100_000 - start
-        assert [item for _, part in values for item in (part or [[]])[0]] == [*range(start, 100_000)]
     table.close()
 
 

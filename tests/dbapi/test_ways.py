@@ -1,18 +1,17 @@
-"""Rows are the same Python objects by each way: typed JSON, strings, and columns of the result's file."""
+"""Rows are the same Python objects by each way: from typed JSON, and from strings."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
-from sqlshell.client.results.whole import FileBatch
 from sqlshell.dbapi.exceptions import DataError
 from sqlshell.dbapi.values.typed_rows import RowDecoder
-from sqlshell.result import Batch, Column, FileUnavailable, Rows, StoredColumn
+from sqlshell.result import Batch, Column, FileUnavailable, Rows
 from sqlshell.service.engines.duckdb.results import rows
 from sqlshell.service.engines.engine import RunOptions
 from tests.client.filed import Sink, Source, values_of
@@ -34,10 +33,6 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
     made.close()
 
 
-def no_line(columns: Sequence[StoredColumn]) -> str:
-    return "''"
-
-
 def decoded(column: Column, batch: Batch) -> Any:
     try:
         return RowDecoder([column]).rows(batch)
@@ -53,23 +48,11 @@ def check(source: Source, sql: str) -> None:
         for item in outcome.columns or []
     ]
     rows = msgspec.json.decode(b"[" + body + b"]", type=list[list[str | None]])
-    table = source.table(columns, len(rows))
-    values: list[list[Any]] = [[] for _ in columns]
-    for _, part in table.values(0):
-        assert part is not None
-        values = [before + more for before, more in zip(values, part, strict=True)]
-    table.close()
     for number, column in enumerate(columns):
         strings: Rows = [[row[number]] for row in rows]
-
-        def read(strings: Rows = strings) -> Rows:
-            return strings
-
         plain = decoded(column, Batch(1, rows=strings))
         fast = decoded(column, Batch(1, body=msgspec.json.encode({"data": strings})))
-        filed = decoded(column, FileBatch(1, len(rows), no_line, [values[number]], read))
         assert same(fast, plain), column
-        assert same(filed, plain), column
         if not isinstance(plain, str):
             assert {type(row[0]).__name__ for row in plain} <= TYPES, column
 
@@ -94,15 +77,6 @@ def test_texts_and_nulls(source: Source) -> None:
     check(source, "SELECT i, 'row ' || i AS s FROM range(0) t(i)")
 
 
-def test_a_secret_in_the_values_is_left_to_the_strings(source: Source) -> None:
-    columns, _, _ = source.run("SELECT i, 'token ' || i || ' sesame-sesame' AS s FROM range(3) t(i)")
-    source.transport._secrets.add("sesame-sesame")
-    table = source.table(columns, 3)
-    assert [*table.values(0)] == [(3, None)]
-    assert "sesame" not in str(table.rows(0, 3))
-    table.close()
-
-
 def test_nothing_of_a_file_is_open_when_its_table_is_closed(source: Source) -> None:
     columns, _, _ = source.run("SELECT i FROM range(3) t(i)")
     table = source.table(columns, 3)
@@ -110,6 +84,6 @@ def test_nothing_of_a_file_is_open_when_its_table_is_closed(source: Source) -> N
     assert table.place.exists()
     table.close()
     assert not table.place.parent.exists()
-    for read in (lambda: table.rows(0, 1), lambda: [*table.lines("c0", 0)], lambda: [*table.values(0)]):
+    for read in (lambda: table.rows(0, 1), lambda: [*table.lines("c0", 0)]):
         with pytest.raises(FileUnavailable):
             read()

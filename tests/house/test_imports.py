@@ -38,14 +38,14 @@ def test_help_imports_nothing_heavy(argv: list[str]) -> None:
 def test_the_remote_path_imports_no_engine_and_no_prompt() -> None:
     modules = loaded(["http://127.0.0.1:9", "-q", "-c", "select 1"], 3)
     assert "httpx" in modules
-    assert not {"duckdb", "starlette", "uvicorn", "prompt_toolkit", "pygments", "tabulate"} & modules
+    assert not {"duckdb", "starlette", "uvicorn", "prompt_toolkit", "tabulate"} & modules
 
 
 @pytest.mark.slow("starts Python anew")
 def test_batch_mode_on_the_local_service_imports_no_prompt() -> None:
     modules = loaded(["-q", "-c", "select 1", "--format", "csv"])
     assert "duckdb" in modules
-    assert not {"prompt_toolkit", "pygments", "tabulate", "multiprocessing"} & modules
+    assert not {"prompt_toolkit", "tabulate", "multiprocessing"} & modules
     # The client calls the service without a server.
     assert not {"httpcore", "httptools", "uvicorn", "websockets"} & modules
     assert not {"sqlshell.service.engines.process.process", "sqlshell.service.engines.process.remote"} & modules

@@ -117,9 +117,6 @@ class File:
     def choose(self, of: LineSql) -> None:
         self.chosen = of
 
-    def choose_values(self) -> None:
-        raise AssertionError
-
     async def skip(self, rows: int) -> None:
         self.skipped = rows
 

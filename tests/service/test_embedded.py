@@ -10,10 +10,10 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from sqlshell.client.http.in_process import InProcess
-from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.results.local_frames import open_local_stream

@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from sqlshell.client.http.lean_httpx import httpx
+import httpx
+
 from sqlshell.client.http.retries import Retries, is_retried
 from sqlshell.client.http.transport import Transport
 from sqlshell.errors import Busy, ConnectionBroken, ProtocolError, ShellError

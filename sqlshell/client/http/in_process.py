@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import unquote
 
-from sqlshell.client.http.lean_httpx import httpx
+import httpx
 
 WINDOW = 1 << 20
 """Bytes of a body that may wait for their reader. With more, the writer waits, so that memory stays flat."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 import httpcore
+import httpx
 
-from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.network import AsyncioBackend, CheckAddress
 from sqlshell.client.http.options import NetworkOptions, proxy_for, secrets_of
 from sqlshell.client.target import Target

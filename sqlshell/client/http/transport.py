@@ -8,11 +8,11 @@ import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
 
+import httpx
 from msgspec import Struct
 
 from sqlshell.client.http.decompress import BodyReader, size_limit
 from sqlshell.client.http.failures import connection_failed, connection_lost
-from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.retries import Retries
 from sqlshell.client.http.trace import Request, Trace

@@ -5,8 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncIterator
 
+import httpx
+
 from sqlshell.client.http.in_process import Exchange, Message, OpenApp, scope_of
-from sqlshell.client.http.lean_httpx import httpx
 from sqlshell.client.results.stream import NO_CLOSE_CODE, ClosedWhileSending
 from sqlshell.errors import ConnectionFailed
 

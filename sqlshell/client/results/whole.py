@@ -5,37 +5,32 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
 
 from sqlshell.client.results.partitions import PartitionReader
-from sqlshell.client.results.result_file import ResultFile
-from sqlshell.client.results.result_table import QUERY_MEMORY, ResultTable, open_table
-from sqlshell.result import Batch, FileUnavailable, LineSql, Rows, StoredColumn
+from sqlshell.client.results.result_file import QUERY_MEMORY, ResultFile, ResultTable, open_table
+from sqlshell.result import Batch, FileUnavailable, LineSql, Rows
 
 AHEAD = 2
 """Batches of lines that are read before the reader requests them."""
 
-Content = bytes | list[list[Any]] | None
-"""Rows of a file in the form that was asked for: their lines, or their values by column."""
+Lines = tuple[int, bytes | None]
+"""The number of some rows, and their lines; None for lines of which SQL cannot write one."""
 
 
 class FileBatch(Batch):
-    """Rows of a file, in the form that was asked for."""
+    """Rows of a file, as lines."""
 
-    __slots__ = ("_content", "_of", "_read")
+    __slots__ = ("_lines", "_of", "_read")
 
-    def __init__(self, width: int, count: int, of: LineSql, content: Content, read: Callable[[], Rows]) -> None:
+    def __init__(self, width: int, count: int, of: LineSql, lines: bytes, read: Callable[[], Rows]) -> None:
         super().__init__(width, count=count)
-        self.size = len(content) if isinstance(content, bytes) else 0
+        self.size = len(lines)
         self._of = of
-        self._content = content
+        self._lines = lines
         self._read = read
 
     def lines(self, of: LineSql) -> bytes | None:
-        return self._content if of == self._of and isinstance(self._content, bytes) else None
-
-    def values(self) -> list[list[Any]] | None:
-        return self._content if isinstance(self._content, list) else None
+        return self._lines if of == self._of else None
 
     @property
     def rows(self) -> Rows:
@@ -61,23 +56,18 @@ class WholeReader:
         self._first = first
         self._large = large
         self._of: LineSql | None = None
-        self._by_column = False
-        self._batch_count = 0
+        self._begun = False
         self._table: ResultTable | None = None
-        self._contents: Iterator[tuple[int, Content]] | None = None
-        self._pending: deque[asyncio.Future[tuple[int, Content] | None]] = deque()
+        self._lines: Iterator[Lines] | None = None
+        self._pending: deque[asyncio.Future[Lines | None]] = deque()
         self._next = first
         """The next row of the file."""
         self._left_out = 0
         """The rows at the beginning of the next partition that are left out."""
 
     def choose(self, of: LineSql) -> None:
-        if not self._batch_count and self._large:
-            self._of, self._by_column = of, False
-
-    def choose_values(self) -> None:
-        if not self._batch_count and self._large:
-            self._of, self._by_column = _no_line, True
+        if not self._begun and self._large:
+            self._of = of
 
     async def skip(self, rows: int) -> None:
         number = 0
@@ -97,10 +87,10 @@ class WholeReader:
         return self
 
     async def __anext__(self) -> Batch:
-        self._batch_count += 1
-        if self._batch_count == 1 and self._of is not None and self._first:
-            return self._partitions.take_first()
+        begun, self._begun = self._begun, True
         if self._of is not None:
+            if not begun and self._first:
+                return self._partitions.take_first()
             try:
                 return await self._next_of_file(self._of)
             except FileUnavailable:
@@ -122,21 +112,19 @@ class WholeReader:
         table = self._table
         if table is None:
             table = self._table = await open_table(self._file)
-        if self._contents is None:
+        if self._lines is None:
             line = of(table.columns)
             if line is None:
                 raise FileUnavailable
-            self._contents = table.values(self._next) if self._by_column else table.lines(line, self._next)
-        # Making Python objects ahead would only compete with the reader for the GIL.
-        self._read_ahead(table, self._contents, 1)
-        coming = self._pending[0]
-        start, rows = self._next, None
+            self._lines = table.lines(line, self._next)
+        self._read_ahead(table, self._lines, 1)
+        coming, start, rows = self._pending[0], self._next, None
         try:
             found = await asyncio.shield(coming)
             if found is None:
                 raise StopAsyncIteration
-            count, content = found
-            if content is None:
+            count, lines = found
+            if lines is None:
                 rows = await asyncio.wrap_future(table.submit(table.rows, start, count))
         except BaseException:
             if coming.done():
@@ -145,18 +133,18 @@ class WholeReader:
             raise
         self._pending.popleft()
         self._next += count
-        if not self._by_column:
-            self._read_ahead(table, self._contents, AHEAD)
-        if content is None:
-            return Batch(len(self._file.columns), rows=rows)
-        return FileBatch(len(self._file.columns), count, of, content, lambda: _rows(table, start, count))
+        self._read_ahead(table, self._lines, AHEAD)
+        width = len(self._file.columns)
+        if lines is None:
+            return Batch(width, rows=rows)
+        return FileBatch(width, count, of, lines, lambda: _rows(table, start, count))
 
-    def _read_ahead(self, table: ResultTable, contents: Iterator[tuple[int, Content]], most: int) -> None:
+    def _read_ahead(self, table: ResultTable, lines: Iterator[Lines], most: int) -> None:
         while len(self._pending) < most:
-            self._pending.append(asyncio.wrap_future(table.submit(next, contents, None)))
+            self._pending.append(asyncio.wrap_future(table.submit(next, lines, None)))
 
     async def _forget_pending(self) -> None:
-        coming, self._pending, self._contents = [*self._pending], deque(), None
+        coming, self._pending, self._lines = [*self._pending], deque(), None
         if coming:
             await asyncio.wait(coming)
             for future in coming:
@@ -177,7 +165,3 @@ def _rows(table: ResultTable, start: int, count: int) -> Rows:
         return table.rows(start, count)
     except FileUnavailable as error:
         raise table.wrong("can no longer be read") from error
-
-
-def _no_line(columns: Sequence[StoredColumn]) -> str:
-    return "''"

@@ -18,9 +18,9 @@
 
 A valid value that Python's type cannot hold, such as the date `infinity`, is its text, a str.
 
-There are three ways, which give the same values. msgspec decodes a partition's JSON straight into typed tuples where
+There are two ways, which give the same values. msgspec decodes a partition's JSON straight into typed tuples where
 Python's type can hold every value. Where it cannot (digits beyond microseconds, integers with an exponent, nested
-values) columns are converted from their strings. Rows of a file arrive by column, numbers and bytes as Python objects.
+values) columns are converted from their strings.
 """
 
 from __future__ import annotations
@@ -67,11 +67,6 @@ class RowDecoder:
         """The rows of a batch. Raises DataError for a text that is not of its column's type, and ProtocolError."""
         if not self._columns:
             return []
-        if (given := batch.values()) is not None:
-            try:
-                return list(zip(*map(_of_values, self._columns, given), strict=True))
-            except _FLAWS:
-                return self.converted(batch)
         if batch.body:
             try:
                 rows = self._fast.decode(batch.body).data or []
@@ -91,18 +86,6 @@ class RowDecoder:
         for number in chosen:
             columns[number] = _column(self._columns[number], columns[number])
         return list(zip(*columns, strict=True))
-
-
-def _of_values(column: Column, values: Sequence[Any]) -> Sequence[Any]:
-    """The values of a column of Batch.values(). Raises _FLAWS."""
-    first = next((value for value in values if value is not None), None)
-    if isinstance(first, str):
-        convert = converter(column.exact_type)
-        return values if convert is None else _converted(convert, values)
-    kind_ = kind(column.exact_type)
-    if kind_ is Kind.BOOLEAN:
-        return _converted(bool, values)
-    return _converted(Decimal, values) if kind_ is Kind.DECIMAL else values
 
 
 def _converted(convert: Convert, values: Sequence[Any]) -> Sequence[Any]:

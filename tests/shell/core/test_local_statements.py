@@ -187,9 +187,6 @@ class File:
     def choose(self, of: object) -> None:
         return None
 
-    def choose_values(self) -> None:
-        return None
-
     async def table(self, *, typed: bool = False) -> Downloaded | None:
         return None if self.stored is None else Downloaded(self.stored)
 
