@@ -11,39 +11,8 @@ from typing import TYPE_CHECKING
 from sqlshell.version import __version__ as __version__
 
 if TYPE_CHECKING:
-    from sqlshell.dbapi import (
-        BINARY,
-        DATETIME,
-        NUMBER,
-        ROWID,
-        STRING,
-        AsyncConnection,
-        AsyncCursor,
-        Binary,
-        Connection,
-        Cursor,
-        DatabaseError,
-        DataError,
-        Date,
-        DateFromTicks,
-        Error,
-        IntegrityError,
-        InterfaceError,
-        InternalError,
-        NotSupportedError,
-        OperationalError,
-        ProgrammingError,
-        Time,
-        TimeFromTicks,
-        Timestamp,
-        TimestampFromTicks,
-        Warning,
-        aconnect,
-        apilevel,
-        connect,
-        paramstyle,
-        threadsafety,
-    )
+    # ruff: noqa: F405
+    from sqlshell.dbapi import *  # noqa: F403
 
 __all__ = [
     "BINARY",

@@ -1,4 +1,4 @@
-"""DB-API 2.0 (PEP 249) on the client, for programs, with an asyncio twin."""
+"""DB-API 2.0 (PEP 249) on the client, for programs: `aio.py` for asyncio, `sync.py` made from it."""
 
 from sqlshell.dbapi.aio import AsyncConnection, AsyncCursor, aconnect
 from sqlshell.dbapi.exceptions import (
@@ -13,8 +13,7 @@ from sqlshell.dbapi.exceptions import (
     ProgrammingError,
     Warning,
 )
-from sqlshell.dbapi.sync import Connection, Cursor, connect
-from sqlshell.dbapi.values.type_objects import (
+from sqlshell.dbapi.rows import (
     BINARY,
     DATETIME,
     NUMBER,
@@ -28,6 +27,7 @@ from sqlshell.dbapi.values.type_objects import (
     Timestamp,
     TimestampFromTicks,
 )
+from sqlshell.dbapi.sync import Connection, Cursor, connect
 
 __all__ = [
     "BINARY",

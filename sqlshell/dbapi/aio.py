@@ -1,24 +1,34 @@
-"""Connections and cursors for asyncio: those of PEP 249, with coroutines for the methods that wait."""
+"""Connections and cursors for asyncio: those of PEP 249, with coroutines for the methods that wait.
+
+sync.py makes the connections and cursors of PEP 249 from these.
+"""
 
 from __future__ import annotations
 
-import asyncio
 import os
+import shutil
 import warnings
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterable
 from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
-from sqlshell.dbapi.binding import Parameters
-from sqlshell.dbapi.connection_state import ConnectionState
-from sqlshell.dbapi.cursors import Attachments, CursorState
-from sqlshell.dbapi.exceptions import translated
+from msgspec.structs import replace
+
+from sqlshell.context import SessionContext
+from sqlshell.dbapi import exceptions
+from sqlshell.dbapi.binding import Parameters, bound
+from sqlshell.dbapi.cursors import Attachments, CursorState, Remaining
+from sqlshell.dbapi.exceptions import InterfaceError, translated
+from sqlshell.dbapi.literals import Literals
 from sqlshell.dbapi.opening import open_session, reporting
-from sqlshell.dbapi.session import Session
-from sqlshell.dbapi.values.typed_rows import Row
+from sqlshell.dbapi.rows import Row
+from sqlshell.dbapi.session import Session, checked_autocommit
+from sqlshell.output.text.cells import printable
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from sqlshell.dbapi.arrow import ArrowResult
 
 
@@ -28,6 +38,94 @@ async def aconnect(target: str | os.PathLike[str] = "", *, autocommit: bool = Fa
         return AsyncConnection(await open_session(target, options, warn, autocommit=autocommit))
 
 
+class ContextPart:
+    """A part of the session's context as an attribute of a connection; "" if it is not set. An assigned value applies
+    to the following statements.
+
+    A statement that changes the context, such as USE, changes the attribute too: the service reports its context.
+    """
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self._name = name
+
+    def __get__(self, connection: ConnectionState | None, owner: type) -> str:
+        return str(self if connection is None else getattr(connection.context, self._name))
+
+    def __set__(self, connection: ConnectionState, value: str) -> None:
+        with translated():
+            connection._session.change(self._name, value)
+
+
+class ConnectionState:
+    """The attributes that connections of both kinds have. The exceptions are attributes too, as an optional part of
+    PEP 249 asks.
+    """
+
+    Warning = exceptions.Warning
+    Error = exceptions.Error
+    InterfaceError = exceptions.InterfaceError
+    DatabaseError = exceptions.DatabaseError
+    DataError = exceptions.DataError
+    OperationalError = exceptions.OperationalError
+    IntegrityError = exceptions.IntegrityError
+    InternalError = exceptions.InternalError
+    ProgrammingError = exceptions.ProgrammingError
+    NotSupportedError = exceptions.NotSupportedError
+
+    organization = ContextPart()
+    role = ContextPart()
+    database = ContextPart()
+    schema = ContextPart()
+    store = ContextPart()
+    compute_pool = ContextPart()
+    timezone = ContextPart()
+
+    # A misspelled attribute is an error, instead of a value that nothing reads.
+    __slots__ = ("__weakref__", "_finalizer", "_session")
+
+    def __init__(self, session: Session, abandon: Callable[..., None], *given: Any) -> None:
+        """`abandon` is called if the connection is not closed, also at the end of the process."""
+        self._session = session
+        self._finalizer = weakref.finalize(self, abandon, *given)
+
+    def __repr__(self) -> str:
+        session = self._session
+        state = "closed" if session.closed else "in a transaction" if session.in_transaction else "open"
+        return f"<{type(self).__module__}.{type(self).__qualname__} {printable(session.address)!r}, {state}>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a connection cannot be copied or pickled: connect again")
+
+    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
+        finalizer = getattr(self, "_finalizer", None)
+        if finalizer is not None and finalizer.alive and not self._session.inherited:
+            warn("a connection was not closed", ResourceWarning, source=self, stacklevel=2)
+
+    @property
+    def closed(self) -> bool:
+        return self._session.closed
+
+    @property
+    def context(self) -> SessionContext:
+        """The context in which the next statement runs."""
+        return self._session.context
+
+    @property
+    def autocommit(self) -> bool:
+        """Whether each statement is a transaction of its own. Setting it in a transaction raises ProgrammingError."""
+        return self._session.autocommit
+
+    @autocommit.setter
+    def autocommit(self, value: bool) -> None:
+        checked_autocommit(value)
+        self._session.autocommit = value
+
+    @property
+    def in_transaction(self) -> bool:
+        """Whether a transaction is open, or has failed and has not been rolled back yet."""
+        return self._session.in_transaction
+
+
 class AsyncConnection(ConnectionState):
     """A session at a service. Tasks can share it; their statements run one after another.
 
@@ -35,11 +133,10 @@ class AsyncConnection(ConnectionState):
     while it waits for a statement, the service cancels the statement.
     """
 
-    __slots__ = ("_finalizer",)
+    __slots__ = ()
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session)
-        self._finalizer = weakref.finalize(self, _abandon, session)
+        super().__init__(session, _abandon, session)
 
     async def engine(self) -> str:
         """The name of the engine that the service announces, such as "postgresql"; "" for DuckDB and other services."""
@@ -68,9 +165,8 @@ class AsyncConnection(ConnectionState):
             await self._session.rollback()
 
     async def cancel(self) -> None:
-        """Cancel the running statement, from another task. The statement then fails with sqlState 57000."""
+        """Cancel the running statement, from another task or thread. The statement then fails with sqlState 57000."""
         with translated():
-            self._session.check()
             await self._session.cancel()
 
     async def close(self) -> None:
@@ -78,11 +174,6 @@ class AsyncConnection(ConnectionState):
         self._finalizer.detach()
         with translated():
             await self._session.aclose()
-
-    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        finalizer = getattr(self, "_finalizer", None)
-        if finalizer is not None and finalizer.alive and not self._session.inherited:
-            warn("a connection was not closed", ResourceWarning, source=self, stacklevel=2)
 
     async def __aenter__(self) -> AsyncConnection:
         self._session.check()
@@ -104,20 +195,30 @@ class AsyncCursor(CursorState):
     def __init__(self, connection: AsyncConnection) -> None:
         super().__init__(connection._session)
         self.connection = connection
-        self._using = asyncio.Lock()
 
     async def execute(
         self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
     ) -> AsyncCursor:
         """Execute one statement or several, as Cursor.execute() does, and return this cursor."""
         with translated():
-            async with self._using:
-                await self._execute(sql, parameters, attachments)
+            async with self._turn:
+                await self._discard_results()
+                # Without parameters there is no need to ask for the engine.
+                literals = Literals() if parameters is None else await self._session.literals()
+                text = bound(sql, parameters, literals)
+                folder: list[Path] = []
+                try:
+                    files = self._files(attachments or {}, folder)
+                    self._results = await self._session.execute(text, files, self._running)
+                finally:
+                    for path in folder:
+                        shutil.rmtree(path, ignore_errors=True)
+                self._begin_next_result()
         return self
 
     async def executemany(self, sql: str, rows: Iterable[Parameters]) -> AsyncCursor:
         """Execute a statement once for each row of parameters, as Cursor.executemany() does."""
-        async with self._using:
+        async with self._turn:
             with translated():
                 await self._discard_results()
                 literals = await self._session.literals()
@@ -129,7 +230,7 @@ class AsyncCursor(CursorState):
     async def fetchone(self) -> Row | None:
         """The next row, or None after the last one. Raises ProgrammingError if there is no result, and DataError."""
         with translated():
-            async with self._using:
+            async with self._turn:
                 rows = await self._fetch_many(1)
         return rows[0] if rows else None
 
@@ -139,20 +240,32 @@ class AsyncCursor(CursorState):
         Raises the same errors as fetchone().
         """
         with translated():
-            async with self._using:
+            async with self._turn:
                 return await self._fetch_many(self._wanted(size))
 
     async def fetchall(self) -> list[Row]:
         """All remaining rows. Raises the same errors as fetchone()."""
         with translated():
-            async with self._using:
-                return await self._fetch_all()
+            async with self._turn:
+                return await self._fetch_many(None)
 
     async def fetch_arrow(self) -> ArrowResult:
         """The remaining rows as an object with the Arrow PyCapsule interface. Raises the same errors as fetchone()."""
+        from sqlshell.dbapi.arrow import arrow_of
+
         with translated():
-            async with self._using:
-                return await self._fetch_arrow()
+            async with self._turn:
+                result = self._rows_result()
+                if self._batch is None and self._rows:
+                    raise InterfaceError(
+                        "a fetch was interrupted: fetch the remaining rows with fetchmany(), or execute the statement "
+                        "again"
+                    )
+                if self._rows_fetched:
+                    left = Remaining(self._batch, self._next_row, result.batches)
+                    result = replace(result, batches=left, whole=None)
+                self._drop_rows()
+                return await arrow_of(result)
 
     async def fetch_df(self, library: str = "") -> Any:
         """The remaining rows as a DataFrame of `library`, "pandas" or "polars"; without it, of the first one installed.
@@ -166,8 +279,13 @@ class AsyncCursor(CursorState):
     async def nextset(self) -> bool | None:
         """Go to the result of the next statement. Returns None if there is none."""
         with translated():
-            async with self._using:
-                return await self._next_set() or None
+            async with self._turn:
+                self._check()
+                if not self._results:
+                    return None
+                await self._close_result()
+                self._begin_next_result()
+                return True
 
     async def cancel(self) -> None:
         """Cancel the running statement, from another task."""
@@ -176,7 +294,9 @@ class AsyncCursor(CursorState):
     async def close(self) -> None:
         """Discard the remaining rows. Does nothing if the cursor is closed."""
         with translated():
-            await self._close()
+            if not (self.closed or self._session.closed):
+                await self._discard_results()
+            self.closed = True
 
     def __aiter__(self) -> AsyncIterator[Row]:
         return self

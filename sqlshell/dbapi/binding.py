@@ -16,7 +16,7 @@ from typing import Any, Final
 from msgspec import Struct
 
 from sqlshell.dbapi.exceptions import DataError, ProgrammingError
-from sqlshell.dbapi.values.literals import Literals
+from sqlshell.dbapi.literals import Literals
 from sqlshell.errors import describe_surrogate
 from sqlshell.humanize import format_count, was_or_were
 from sqlshell.sql.analysis.lexed import lexed

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import itertools
 import operator
 import os
@@ -15,19 +16,19 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.client.http.upload import Attachment, attachment, checked_name
-from sqlshell.dbapi.binding import Parameters, RowInsert, bound, row_insert, statement_text, template_of
+from sqlshell.dbapi.binding import Parameters, RowInsert, row_insert, statement_text, template_of
 from sqlshell.dbapi.bulk import copy_statement, file_chunks, write_parquet
 from sqlshell.dbapi.exceptions import InterfaceError, ProgrammingError
+from sqlshell.dbapi.literals import Literals
+from sqlshell.dbapi.rows import Row, RowDecoder
 from sqlshell.dbapi.session import Running, Session
-from sqlshell.dbapi.values.literals import Literals
-from sqlshell.dbapi.values.typed_rows import Row, RowDecoder
 from sqlshell.interface.types import Kind, size_of
 from sqlshell.origin import Own
 from sqlshell.result import Batch, Column, Partitions, Result
 from sqlshell.runtime.scratch import scratch
 
 if TYPE_CHECKING:
-    from sqlshell.dbapi.arrow import ArrowResult
+    pass
 
 Attachments = Mapping[str, str | os.PathLike[str] | bytes | bytearray | memoryview]
 """Files for a statement, by the names that the SQL uses: paths, or their contents as bytes."""
@@ -70,7 +71,7 @@ class Group(Struct, frozen=True):
 
 
 class CursorState:
-    """The attributes of a cursor. The coroutines do the work of the methods that wait."""
+    """The attributes of a cursor, and the steps of the methods that wait."""
 
     def __init__(self, session: Session) -> None:
         self._arraysize = 1
@@ -89,6 +90,7 @@ class CursorState:
         self._next_row = 0
         self._rows_fetched = 0
         self._batch: Batch | None = None
+        self._turn = asyncio.Lock()
 
     @property
     def statement_id(self) -> str:
@@ -121,21 +123,6 @@ class CursorState:
 
     def setoutputsize(self, size: int, column: int | None = None) -> None:
         """Does nothing, because the length of values is not limited."""
-
-    async def _execute(self, sql: str, parameters: Parameters | None, attachments: Attachments | None) -> None:
-        await self._discard_results()
-        # Without parameters there is no need to ask for the engine.
-        literals = Literals() if parameters is None else await self._session.literals()
-        text = bound(sql, parameters, literals)
-        folder: list[Path] = []
-        try:
-            files = self._files(attachments or {}, folder)
-            results = await self._session.execute(text, files, self._running)
-        finally:
-            for path in folder:
-                shutil.rmtree(path, ignore_errors=True)
-        self._results = results
-        self._begin_next_result()
 
     def _groups(self, sql: str, rows: Iterable[Parameters], literals: Literals) -> Iterator[Group]:
         """The statements of executemany(). Raises what iterating `rows` and Template.bound() raise."""
@@ -207,52 +194,23 @@ class CursorState:
                 self._rows, self._next_row, self._batch = self._decoder.rows(batch), 0, batch
                 if self._rows:
                     return True
-        self._rows, self._next_row, self._batch = [], 0, None
+        self._drop_rows()
         return False
 
-    async def _fetch_all(self) -> list[Row]:
-        self._check()
-        rows = self._take_all()
-        try:
-            while await self._read_batch():
-                rows += self._take_all()
-        except BaseException:
-            self._put_back(rows)
-            raise
-        return rows
-
-    async def _fetch_many(self, size: int) -> list[Row]:
+    async def _fetch_many(self, size: int | None) -> list[Row]:
+        """The next `size` rows, or all of them (None)."""
         self._check()
         rows = self._take(size)
         try:
-            while len(rows) < size and await self._read_batch():
-                rows += self._take(size - len(rows))
+            while (size is None or len(rows) < size) and await self._read_batch():
+                rows += self._take(None if size is None else size - len(rows))
         except BaseException:
-            self._put_back(rows)
+            # They are the next ones again.
+            if rows:
+                self._rows, self._next_row, self._batch = rows + self._rows[self._next_row :], 0, None
+                self._rows_fetched -= len(rows)
             raise
         return rows
-
-    async def _fetch_arrow(self) -> ArrowResult:
-        """The remaining rows of the result, which is read to its end."""
-        from sqlshell.dbapi.arrow import arrow_of
-
-        result = self._rows_result()
-        if self._batch is None and self._rows:
-            raise InterfaceError(
-                "a fetch was interrupted: fetch the remaining rows with fetchmany(), or execute the statement again"
-            )
-        if self._rows_fetched:
-            result = replace(result, batches=_Remaining(self._batch, self._next_row, result.batches), whole=None)
-        self._rows, self._next_row, self._batch = [], 0, None
-        return await arrow_of(result)
-
-    async def _next_set(self) -> bool:
-        self._check()
-        if not self._results:
-            return False
-        await self._close_result()
-        self._begin_next_result()
-        return True
 
     async def _discard_results(self) -> None:
         """Discard the current results."""
@@ -265,17 +223,11 @@ class CursorState:
 
     async def _close_result(self) -> None:
         result, self._result = self._result, None
-        self._rows, self._next_row, self._batch = [], 0, None
+        self._drop_rows()
         if result is not None:
             await result.batches.aclose()
             if result.endless is not None and not result.endless.end_reason and result.endless.query_id:
                 await self._session.terminate(result.endless.query_id)
-
-    async def _close(self) -> None:
-        if not self.closed:
-            if not self._session.closed:
-                await self._discard_results()
-            self.closed = True
 
     def _rows_result(self) -> Result:
         """The current result. Raises ProgrammingError if it has no rows, or if there is none."""
@@ -291,24 +243,19 @@ class CursorState:
             raise InterfaceError("the cursor is closed")
         self._session.check()
 
-    def _take(self, size: int) -> list[Row]:
-        """Up to `size` of the rows in memory."""
-        rows = self._rows[self._next_row : self._next_row + size]
-        self._next_row += len(rows)
+    def _take(self, size: int | None) -> list[Row]:
+        """Up to `size` of the rows in memory, or all of them (None)."""
+        if size is None:
+            rows = self._rows[self._next_row :] if self._next_row else self._rows
+            self._drop_rows()
+        else:
+            rows = self._rows[self._next_row : self._next_row + size]
+            self._next_row += len(rows)
         self._rows_fetched += len(rows)
         return rows
 
-    def _take_all(self) -> list[Row]:
-        rows = self._rows[self._next_row :] if self._next_row else self._rows
-        self._rows_fetched += len(rows)
+    def _drop_rows(self) -> None:
         self._rows, self._next_row, self._batch = [], 0, None
-        return rows
-
-    def _put_back(self, rows: list[Row]) -> None:
-        """A fetch failed or was canceled: its rows are the next ones again."""
-        if rows:
-            self._rows, self._next_row, self._batch = rows + self._rows[self._next_row :], 0, None
-            self._rows_fetched -= len(rows)
 
     def _begin_next_result(self) -> None:
         """Start reading the next result."""
@@ -354,7 +301,7 @@ class CursorState:
         return files
 
 
-class _Remaining:
+class Remaining:
     """The rows of a batch that were not fetched, and the following batches."""
 
     def __init__(self, batch: Batch | None, at: int, batches: Partitions) -> None:
@@ -362,7 +309,7 @@ class _Remaining:
         self._next_row = at
         self._batches = batches
 
-    def __aiter__(self) -> _Remaining:
+    def __aiter__(self) -> Remaining:
         return self
 
     async def __anext__(self) -> Batch:

@@ -17,8 +17,7 @@ from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.dbapi.bulk import EXTENSION, MOST_BYTES
 from sqlshell.dbapi.exceptions import InterfaceError, InternalError, NotSupportedError, ProgrammingError
-from sqlshell.dbapi.values.engine_literals import literals_for
-from sqlshell.dbapi.values.literals import Literals
+from sqlshell.dbapi.literals import Literals, literals_for
 from sqlshell.errors import ShellError, StatementError, WaitTimeout
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho

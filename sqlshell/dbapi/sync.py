@@ -1,28 +1,28 @@
-"""Connection and Cursor of PEP 249. Each connection has a thread with an event loop, on which its session runs."""
+"""Connection and Cursor of PEP 249, made from those for asyncio.
+
+Each connection has a thread with an event loop, on which its session runs.
+"""
 
 from __future__ import annotations
 
+import functools
 import os
 import threading
-import warnings
-import weakref
 from collections.abc import Callable, Coroutine, Iterable, Iterator
 from concurrent.futures import CancelledError
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
+from sqlshell.dbapi.aio import AsyncConnection, AsyncCursor, ConnectionState
 from sqlshell.dbapi.binding import Parameters
-from sqlshell.dbapi.connection_state import ConnectionState
 from sqlshell.dbapi.cursors import Attachments, CursorState
 from sqlshell.dbapi.exceptions import InterfaceError, translated
 from sqlshell.dbapi.opening import open_session, reporting
+from sqlshell.dbapi.rows import Row
 from sqlshell.dbapi.session import Session
-from sqlshell.dbapi.values.typed_rows import Row
 from sqlshell.runtime.event_loops import LoopThread
 
-if TYPE_CHECKING:
-    from sqlshell.dbapi.arrow import ArrowResult
-
+P = ParamSpec("P")
 Given = TypeVar("Given")
 
 
@@ -60,6 +60,19 @@ def connect(target: str | os.PathLike[str] = "", *, autocommit: bool = False, **
     return Connection(session, loop)
 
 
+def _blocking(work: Callable[Concatenate[Any, P], Coroutine[Any, Any, Given]]) -> Callable[Concatenate[Any, P], Given]:
+    """Make a method that waits for `work`, a method of AsyncConnection or AsyncCursor that needs only what both kinds
+    have.
+    """
+
+    @functools.wraps(work)
+    def wait(self: Any, /, *given: P.args, **named: P.kwargs) -> Given:
+        result: Given = self._run(work, self, *given, **named)
+        return result
+
+    return wait
+
+
 class Connection(ConnectionState):
     """A session at a service. Threads can share it; their statements run one after another.
 
@@ -67,16 +80,16 @@ class Connection(ConnectionState):
     forked cannot use the connections of its parent.
     """
 
-    __slots__ = ("_finalizer", "_loop")
+    __slots__ = ("_loop",)
 
     def __init__(self, session: Session, loop: LoopThread) -> None:
-        super().__init__(session)
         self._loop = loop
-        self._finalizer = weakref.finalize(self, _abandon, loop, session)
+        super().__init__(session, _abandon, loop, session)
 
-    def engine(self) -> str:
-        """The name of the engine that the service announces, such as "postgresql"; "" for DuckDB and other services."""
-        return self._run(self._session.engine)
+    engine = _blocking(AsyncConnection.engine)
+    commit = _blocking(AsyncConnection.commit)
+    rollback = _blocking(AsyncConnection.rollback)
+    cancel = _blocking(AsyncConnection.cancel)
 
     def cursor(self) -> Cursor:
         """Raises InterfaceError if the connection is closed."""
@@ -88,18 +101,6 @@ class Connection(ConnectionState):
     ) -> Cursor:
         """Execute a statement with a new cursor, and return the cursor. Raises the exceptions of Cursor.execute()."""
         return self.cursor().execute(sql, parameters, attachments=attachments)
-
-    def commit(self) -> None:
-        """Commit the open transaction, if any. Raises InternalError if it had failed; it is then rolled back."""
-        self._run(self._session.commit)
-
-    def rollback(self) -> None:
-        """Roll back the open transaction, if any."""
-        self._run(self._session.rollback)
-
-    def cancel(self) -> None:
-        """Cancel the running statement, from another thread. The statement then fails with sqlState 57000."""
-        self._run(self._session.cancel)
 
     def close(self) -> None:
         """Roll back the open transaction and end the session. Does nothing if the connection is closed."""
@@ -123,19 +124,14 @@ class Connection(ConnectionState):
         finally:
             self.close()
 
-    def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
-        finalizer = getattr(self, "_finalizer", None)
-        if finalizer is not None and finalizer.alive and not self._loop.inherited:
-            warn("a connection was not closed", ResourceWarning, source=self, stacklevel=2)
-
-    def _run(self, work: Callable[..., Coroutine[Any, Any, Given]], *given: Any) -> Given:
+    def _run(self, work: Callable[P, Coroutine[Any, Any, Given]], *given: P.args, **named: P.kwargs) -> Given:
         """Run a coroutine function on the connection's event loop. Raises the exceptions of PEP 249."""
         self._session.check()
         if self._loop.inherited:
             raise InterfaceError("the connection belongs to the parent process", hint="connect again after the fork")
         with translated():
             try:
-                return self._loop.run(work(*given))
+                return self._loop.run(work(*given, **named))
             except CancelledError:
                 # Another thread closed the connection.
                 self._session.check()
@@ -148,9 +144,13 @@ class Cursor(CursorState):
     def __init__(self, connection: Connection) -> None:
         super().__init__(connection._session)
         self.connection = connection
-        self._run = connection._run
         # The rows of executemany() may come from code that uses this cursor: its error is better than a deadlock.
         self._using = threading.RLock()
+
+    fetchall = _blocking(AsyncCursor.fetchall)
+    fetch_arrow = _blocking(AsyncCursor.fetch_arrow)
+    nextset = _blocking(AsyncCursor.nextset)
+    _execute = _blocking(AsyncCursor.execute)
 
     def execute(
         self, sql: str, parameters: Parameters | None = None, *, attachments: Attachments | None = None
@@ -160,8 +160,7 @@ class Cursor(CursorState):
         `parameters` is a sequence for `?` or a mapping for `:name`. `attachments` are files that the service gets with
         the statement. Raises the exceptions of PEP 249.
         """
-        with self._using:
-            self._run(self._execute, sql, parameters, attachments)
+        self._execute(sql, parameters, attachments=attachments)
         return self
 
     def executemany(self, sql: str, rows: Iterable[Parameters]) -> Cursor:
@@ -195,16 +194,6 @@ class Cursor(CursorState):
                 return self._take(wanted)
             return self._run(self._fetch_many, wanted)
 
-    def fetchall(self) -> list[Row]:
-        """All remaining rows. Raises the same errors as fetchone()."""
-        with self._using:
-            return self._run(self._fetch_all)
-
-    def fetch_arrow(self) -> ArrowResult:
-        """The remaining rows as an object with the Arrow PyCapsule interface. Raises the same errors as fetchone()."""
-        with self._using:
-            return self._run(self._fetch_arrow)
-
     def fetch_df(self, library: str = "") -> Any:
         """The remaining rows as a DataFrame of `library`, "pandas" or "polars"; without it, of the first one installed.
 
@@ -214,11 +203,6 @@ class Cursor(CursorState):
 
         return frame_of(self.fetch_arrow(), library)
 
-    def nextset(self) -> bool | None:
-        """Go to the result of the next statement. Returns None if there is none."""
-        with self._using:
-            return self._run(self._next_set) or None
-
     def cancel(self) -> None:
         """Cancel the running statement, from another thread."""
         self.connection.cancel()
@@ -226,7 +210,7 @@ class Cursor(CursorState):
     def close(self) -> None:
         """Discard the remaining rows. Does nothing if the cursor is closed."""
         if not self.closed and not self._session.closed:
-            self._run(self._close)
+            self._run(self._discard_results)
         self.closed = True
 
     def __iter__(self) -> Iterator[Row]:
@@ -246,6 +230,10 @@ class Cursor(CursorState):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _run(self, work: Callable[P, Coroutine[Any, Any, Given]], *given: P.args, **named: P.kwargs) -> Given:
+        with self._using:
+            return self.connection._run(work, *given, **named)
 
 
 def _abandon(loop: LoopThread, session: Session) -> None:

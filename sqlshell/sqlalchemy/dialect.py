@@ -14,7 +14,7 @@ from sqlalchemy.exc import NotSupportedError
 from sqlalchemy.sql.compiler import InsertmanyvaluesSentinelOpts
 
 from sqlshell import dbapi
-from sqlshell.dbapi.values.literals import Literals
+from sqlshell.dbapi.literals import Literals
 from sqlshell.sqlalchemy.compilers import (
     SqlshellCompiler,
     SqlshellDDLCompiler,

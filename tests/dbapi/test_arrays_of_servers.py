@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from sqlshell.dbapi.values.typed_rows import converter
+from sqlshell.dbapi.rows import converter
 
 
 @pytest.mark.parametrize(

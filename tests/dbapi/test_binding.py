@@ -14,7 +14,7 @@ import pytest
 
 from sqlshell.dbapi import Connection, DataError, ProgrammingError
 from sqlshell.dbapi.binding import BATCH_ROWS, bound, row_insert
-from sqlshell.dbapi.values.literals import Literals
+from sqlshell.dbapi.literals import Literals
 
 LITERALS = Literals()
 

@@ -16,9 +16,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sqlshell.dbapi import Connection, DataError, ProgrammingError
-from sqlshell.dbapi.values.engine_literals import literals_for
-from sqlshell.dbapi.values.literals import Literals
-from sqlshell.dbapi.values.typed_rows import RowDecoder
+from sqlshell.dbapi.literals import Literals, literals_for
+from sqlshell.dbapi.rows import RowDecoder
 from sqlshell.result import Batch, Column
 
 UTC = datetime.UTC

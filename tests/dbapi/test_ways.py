@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from sqlshell.dbapi.exceptions import DataError
-from sqlshell.dbapi.values.typed_rows import RowDecoder
+from sqlshell.dbapi.rows import RowDecoder
 from sqlshell.result import Batch, Column, FileUnavailable, Rows
 from sqlshell.service.engines.duckdb.results import rows
 from sqlshell.service.engines.engine import RunOptions

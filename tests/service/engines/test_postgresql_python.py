@@ -15,7 +15,7 @@ import pytest
 
 import sqlshell
 from sqlshell.dbapi import Connection, DataError, NotSupportedError, ProgrammingError
-from sqlshell.dbapi.values.engine_literals import literals_for
+from sqlshell.dbapi.literals import literals_for
 
 pytestmark = pytest.mark.usefixtures("postgresql_server")
 

@@ -1,4 +1,4 @@
-"""Rows of the interface, which are strings and nulls, as tuples of Python objects.
+"""Rows of the interface, which are strings and nulls, as tuples of Python objects; the type objects of PEP 249.
 
 | type | Python |
 |---|---|
@@ -424,3 +424,50 @@ def _struct(fields: dict[str, str]) -> Convert | None:
 
 def _same(value: Any) -> Any:
     return value
+
+
+class TypeObject:
+    """A type object of PEP 249: it equals the type codes of some kinds of types.
+
+    A type code in `description` is the interface's name of the type, such as `DECIMAL(10,2)`:
+    `cursor.description[0].type_code == NUMBER`.
+    """
+
+    def __init__(self, name: str, *kinds: Kind) -> None:
+        self._name = name
+        self._kinds = frozenset(kinds)
+
+    def __eq__(self, other: object) -> bool:
+        return kind(other) in self._kinds if isinstance(other, str) else self is other
+
+    __hash__ = object.__hash__
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+STRING: Final = TypeObject("STRING", Kind.TEXT)
+BINARY: Final = TypeObject("BINARY", Kind.BYTES)
+NUMBER: Final = TypeObject("NUMBER", Kind.INTEGER, Kind.DECIMAL, Kind.FLOAT)
+DATETIME: Final = TypeObject("DATETIME", Kind.DATE, Kind.TIME, Kind.TIMESTAMP)
+ROWID: Final = TypeObject("ROWID")
+
+Date = datetime.date
+Time = datetime.time
+Timestamp = datetime.datetime
+Binary = bytes
+
+
+def DateFromTicks(ticks: float) -> datetime.date:
+    """The local date of a POSIX timestamp, in seconds."""
+    return datetime.date.fromtimestamp(ticks)
+
+
+def TimeFromTicks(ticks: float) -> datetime.time:
+    """The local time of day of a POSIX timestamp, in seconds."""
+    return datetime.datetime.fromtimestamp(ticks).time()
+
+
+def TimestampFromTicks(ticks: float) -> datetime.datetime:
+    """The local time of a POSIX timestamp, in seconds, without a zone."""
+    return datetime.datetime.fromtimestamp(ticks)

@@ -1,1 +1,0 @@
-"""Values of the interface as Python objects, and Python objects as SQL literals."""
