@@ -18,7 +18,7 @@ from sqlshell.service.objects.query import Application
 from sqlshell.service.objects.relation import without_key
 from sqlshell.service.statements.admission import read_text
 from sqlshell.service.statements.secrets import redacted_statements
-from sqlshell.sql.script.blanks import first_word
+from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.script.splitting import split
 
 N = 60_000

@@ -96,11 +96,6 @@ def test_the_person_decides(confirm: tuple[str, ...], answer: str, sent: bool) -
     assert "production" in asked[0]
 
 
-def test_a_refusal_says_what_in_a_query_may_write() -> None:
-    with pytest.raises(UsageError, match=r"cannot run SELECT \(the function my_function\)"):
-        asyncio.run(Policy(read_only=True).check("select my_function(1)", None))
-
-
 @pytest.mark.parametrize(
     ("policy", "words", "hint"),
     [

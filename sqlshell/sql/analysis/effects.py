@@ -1,10 +1,12 @@
 """Effects of a statement, for a policy: whether it writes, and the names by which a policy can refer to it.
 
-Decides by tokens, never by substrings. Unknown statements count as writing.
+The verb decides, by tokens and never by substrings; of WITH it is the last one, and a statement in parentheses counts
+too. A function or a view may still write: only the engine can refuse that. Unknown statements count as writing.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from typing import Final
@@ -12,23 +14,25 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.spelling import nearest
-from sqlshell.sql.analysis.kinds import VERBS, are_repeatable, explained_statement, verb_of, without_parentheses
-from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
-from sqlshell.sql.analysis.read_only_forms import is_read_only_form
-from sqlshell.sql.analysis.tokens import Token
-from sqlshell.sql.analysis.writes import (
+from sqlshell.sql.analysis.kinds import (
     QUERIES,
+    READS,
     SHOWING,
-    Call,
-    ambiguity,
-    changes_session_only,
-    in_transaction,
-    write_reasons,
+    VERBS,
+    explained_statement,
+    inner_statements,
+    verb_of,
+    without_parentheses,
+    words_outside,
 )
+from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
+from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.keywords import DROP_OBJECTS, UPDATE_OBJECTS
 
-_SESSION: Final = frozenset({"USE", "RESET", "BEGIN", "COMMIT", "ROLLBACK", "END", "ABORT", "START"})
-"""Verbs that change only the session; some have other forms, which are checked below."""
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
 
 _FILLERS: Final = frozenset(
     {"OR", "REPLACE", "TEMP", "TEMPORARY", "IF", "NOT", "EXISTS", "RECURSIVE", "UNLOGGED", "ONLY"}
@@ -49,12 +53,35 @@ _FORMS: Final = frozenset(
     }
 )
 _RETURNING: Final = frozenset({"INSERT", "UPDATE", "DELETE", "MERGE"})
-_DESCRIBED: Final = frozenset({"CREATE", "INSERT"})
-_INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE", "DROP", "CREATE", "ALTER"})
+
+_TRANSACTION: Final = frozenset({"BEGIN", "COMMIT", "ROLLBACK", "END", "ABORT"})
+_IN_TRANSACTION: Final = _words(
+    "TRANSACTION WORK DEFERRED IMMEDIATE EXCLUSIVE ISOLATION LEVEL SERIALIZABLE REPEATABLE READ COMMITTED UNCOMMITTED"
+    " ONLY WRITE SNAPSHOT NOT DEFERRABLE AND NO CHAIN RELEASE TO CONSISTENT WITH"
+)
+"""Words of statements that begin and end transactions."""
+
+_SETTABLE: Final = _words(
+    "ALL ARITHABORT ANSI_NULLS BYTEA_OUTPUT CALENDAR CATALOG CLIENT_ENCODING CLIENT_MIN_MESSAGES COLLATION"
+    " DATABASE DATEFORMAT DATESTYLE DEFAULT_COLLATION DEFAULT_NULL_ORDER DEFAULT_ORDER ENABLE_OPTIMIZER"
+    " ENABLE_PROGRESS_BAR ENABLE_PROGRESS_BAR_PRINT ERRORS_AS_JSON EXPLAIN_OUTPUT EXTRA_FLOAT_DIGITS"
+    " IEEE_FLOATING_POINT_OPS INTEGER_DIVISION INTERVALSTYLE LANGUAGE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME"
+    " LOCK_TIMEOUT MAX_EXECUTION_TIME MAX_EXPRESSION_DEPTH MAX_MEMORY MEMORY_LIMIT NAMES NULL_ORDER"
+    " ORDER_BY_NON_INTEGER_LITERAL PIVOT_LIMIT PRESERVE_IDENTIFIER_CASE PRESERVE_INSERTION_ORDER PROGRESS_BAR_TIME"
+    " QUERY_TAG ROLE SCALAR_SUBQUERY_ERROR_ON_MULTIPLE_ROWS SCHEMA SEARCH_PATH SESSION_ID STATEMENT_TIMEOUT STORE"
+    " STREAMING_BUFFER_SIZE THREADS TIMEZONE TIME_ZONE TIME TRANSACTION WAREHOUSE WORKER_THREADS WORK_MEM"
+    " COMPUTE_POOL ORGANIZATION VARIABLE APPLICATION_NAME"
+)
+"""Settings that change how the session reads, and do not write files."""
+
+_SERVER_SCOPES: Final = frozenset({"GLOBAL", "PERSIST", "PERSIST_ONLY"})
+_SHOWING_PRAGMA: Final = re.compile(
+    r"show\w*|\w+_(info|list|size)|collations|functions|platform|user_agent|version", re.I
+)
 
 
 def is_pattern(pattern: str) -> bool:
-    """Whether a policy's pattern matches any statement."""
+    """Return whether a policy's pattern matches any statement."""
     wanted = " ".join(pattern.upper().split())
     # GRANT is followed by privileges, and services have their own.
     granted = wanted.removeprefix("GRANT ").removeprefix("REVOKE ")
@@ -62,7 +89,7 @@ def is_pattern(pattern: str) -> bool:
 
 
 def nearest_pattern(pattern: str) -> str:
-    """The known pattern most similar to this one; "" if none is similar."""
+    """Return the known pattern most similar to this one; "" if none is similar."""
     return "".join(nearest(" ".join(pattern.split()), sorted(VERBS | _FORMS)))
 
 
@@ -71,39 +98,35 @@ class Effects(Struct, frozen=True):
 
     writes: bool
     names: tuple[str, ...]
-    reason: str = ""
-    """The part of the statement that may write, if the statement's name does not show it."""
 
     @property
     def name(self) -> str:
         return self.names[-1] if self.names else "nothing"
 
     def matches(self, pattern: str) -> bool:
-        """Whether a policy's pattern, such as `DROP` or `DELETE WITHOUT WHERE`, matches this statement."""
+        """Return whether a policy's pattern, such as `DROP` or `DELETE WITHOUT WHERE`, matches this statement."""
         wanted = " ".join(pattern.upper().split())
         return wanted in self.names or (wanted == "WRITE" and self.writes)
 
 
 @once_per_statement
 def effects(statement: Lexed) -> list[Effects]:
-    """The effects of each statement in a text: usually one; the statements of an application, or separated by `;`, are
-    separate.
+    """Return the effects of each statement in a text: usually one; the statements of an application, or separated by
+    `;`, are separate.
 
     If engines read the text differently, the effects of all readings are returned.
     """
     listed: list[Effects] = []
     for given in statement.readings:
         listed += [item for part in _parts(given) if (item := _effects(part)) not in listed]
-    if listed and (reason := ambiguity(statement)):
-        listed[0] = Effects(True, listed[0].names, reason)
     return listed
 
 
 def first_without_rows(statement: Lexed) -> str:
-    """The name of the first statement in a text that is neither a query, nor one that shows something, nor INSERT,
-    UPDATE, DELETE or MERGE … RETURNING; "" if there is none.
+    """Return the name of the first statement in a text that is neither a query, nor one that shows something, nor
+    INSERT, UPDATE, DELETE or MERGE … RETURNING; "" if there is none.
 
-    A query may call unknown functions. If engines read the text differently, each reading counts.
+    If engines read the text differently, each reading counts.
     """
     parts = (part for given in statement.readings for part in _parts(given) if not _gives_rows(part))
     part = next(parts, None)
@@ -116,18 +139,17 @@ def _gives_rows(part: Sequence[Token]) -> bool:
     if first == "EXPLAIN":
         rest, runs = explained_statement(part)
         return not runs or _gives_rows(rest)
-    if first in SHOWING:
-        return True
     verb = verb_of(part)
     if verb in _RETURNING:
-        return "RETURNING" in _outside(part)
+        return "RETURNING" in words_outside(part)
     if verb in QUERIES:
         returning = any(token.word == "RETURNING" for token in part)
-        return "INTO" not in set(write_reasons(part)) and (returning or _INNER.isdisjoint(_inside(part)))
-    return first != "ATTACH" and is_read_only_form(part)
+        return not _selects_into(verb, part) and (returning or not inner_statements(part))
+    return verb in SHOWING or (first in {"PRAGMA", "COPY"} and not _effects(part).writes)
 
 
 def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
+    """Yield the tokens of each statement, without the beginning and end of an application."""
     part: list[Token] = []
     depth = 0
     for token in given:
@@ -142,7 +164,6 @@ def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
 
 
 def _unwrapped(part: list[Token]) -> Iterator[list[Token]]:
-    """The tokens without the beginning and end of an application."""
     words = [token.word for token in part[:2]]
     if words == ["BEGIN", "APPLICATION"]:
         part = part[3:]
@@ -154,133 +175,79 @@ def _unwrapped(part: list[Token]) -> Iterator[list[Token]]:
 
 def _effects(part: Sequence[Token]) -> Effects:
     part = without_parentheses(part)
-    if part and part[0].word == "EXPLAIN":
+    first = part[0].word if part else ""
+    if first == "EXPLAIN":
         rest, runs = explained_statement(part)
         if not runs:
-            return _planned("EXPLAIN", rest)
+            return Effects(False, ("EXPLAIN",))
         # The statement runs, so a pattern for it must match this one.
-        ran = _plain_effects(rest) if rest else Effects(True, ())
-        return Effects(not are_repeatable(part), (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"), ran.reason)
-    if part and part[0].word == "PREPARE" and (rest := _prepared(part)):
+        ran = _effects(rest) if rest else Effects(True, ())
+        return Effects(ran.writes, (*ran.names, "EXPLAIN", "EXPLAIN ANALYZE"))
+    if first == "PREPARE":
         # EXECUTE does not show which statement runs, so a pattern for PREPARE must match it.
-        effect = _plain_effects(part)
-        within = dict.fromkeys([*_plain_effects(rest).names, *effect.names])
-        names = (*(name for name in within if name != "PREPARE"), "PREPARE")
-        return Effects(not are_repeatable(rest), names, next(write_reasons(rest), ""))
-    return _plain_effects(part)
-
-
-def _plain_effects(part: Sequence[Token]) -> Effects:
-    words = [token.word for token in part]
-    first = words[0] if words else ""
+        start = next((number for number, token in enumerate(part) if token.word == "AS"), len(part))
+        prepared = _effects(part[start + 1 :])
+        return Effects(prepared.writes, (*prepared.names, "PREPARE"))
+    inside = tuple(dict.fromkeys(name for verb, words in inner_statements(part) for name in _named(verb, words)))
     verb = verb_of(part)
-    if first in {"BEGIN", "START", "SET"} and ("READ", "WRITE") in pairwise(words):
-        return Effects(True, (first,), "READ WRITE")
-    if first in _SESSION and _session_alone(words, part):
-        return Effects(False, (first,))
-    if first == "SET" and len(words) > 1 and words[1] != "DEFAULT" and changes_session_only(words, part):
-        return Effects(False, ("SET",))
-    if is_read_only_form(part):
-        return Effects(False, ("COPY", "COPY TO") if first == "COPY" else (first,))
-    if first in {"DESCRIBE", "DESC"} and words[1:2] and words[1] in _DESCRIBED:
-        # DESCRIBE CREATE and DESCRIBE INSERT show what the statement would do, and change nothing.
-        return _planned(first, part)
-    inside = _inside(part)
-    if verb == "UPDATE" and words[1:2] and words[1] in UPDATE_OBJECTS and "SET" not in _outside(part):
-        return Effects(True, (*inside, verb, f"{verb} {words[1]}"))
-    if verb in {"DELETE", "UPDATE"}:
-        whole = "WHERE" not in _outside(part)
-        return Effects(True, (*inside, verb, f"{verb} WITHOUT WHERE") if whole else (*inside, verb))
-    if verb == "COPY":
-        out = "TO" in _outside(part)
-        return Effects(True, (*inside, "COPY", "COPY TO" if out else "COPY FROM"))
-    if first == "CREATE" and words[1:3] == ["OR", "REPLACE"]:
-        # The previous object of that name is gone, as after DROP.
-        verbs = ("DROP", "CREATE", "CREATE OR REPLACE")
-        return Effects(True, tuple(name for verb in verbs for name in _named(verb, words[1:])))
-    if first == "TRUNCATE":
-        return Effects(True, ("DELETE", "DELETE WITHOUT WHERE", *_named(first, words[1:])))
-    if first in _OBJECTS:
-        return Effects(True, _named(first, words[1:]))
-    if are_repeatable(part):
-        return Effects(False, (verb or first,))
-    reason = next(write_reasons(part), "")
-    if verb == "SELECT" and "INTO" in _outside(part):
+    if _selects_into(verb, part):
         return Effects(True, (*inside, "SELECT", "SELECT INTO"))
-    return Effects(True, (verb or first or "UNKNOWN", *inside), reason)
+    names = _named(verb or "UNKNOWN", words_outside(part))
+    if verb in READS:
+        return Effects(bool(inside), (*names, *inside))
+    return Effects(bool(inside) or not _reads(verb, part), (*inside, *names))
 
 
-def _planned(name: str, part: Sequence[Token]) -> Effects:
-    """What a statement does whose plan alone is asked for: its functions may be called for that."""
-    called = next((item for item in write_reasons(part) if isinstance(item, Call)), "")
-    return Effects(bool(called), (name,), called)
+def _reads(verb: str, part: Sequence[Token]) -> bool:
+    """Return whether a statement that is no query reads, or changes only the session."""
+    words = [token.word for token in part]
+    if verb == "USE":
+        return True
+    if verb in _TRANSACTION or words[:2] == ["START", "TRANSACTION"]:
+        named = "SAVEPOINT" in words or (verb == "ROLLBACK" and "TO" in words)
+        options = [word for word in words[1 : -1 if named else None] if word != "SAVEPOINT"]
+        return _IN_TRANSACTION.issuperset(options) and ("READ", "WRITE") not in pairwise(words)
+    if verb in {"SET", "RESET"}:
+        rest = [token for token in part[1:] if token.word not in {"SESSION", "LOCAL"}]
+        setting = rest[0].value.upper() if rest else ""
+        return setting in _SETTABLE and _SERVER_SCOPES.isdisjoint(words) and ("READ", "WRITE") not in pairwise(words)
+    if verb == "PRAGMA":
+        pragma = part[1].value if len(part) > 1 else ""
+        return re.fullmatch(_SHOWING_PRAGMA, pragma) is not None and all(token.text != "=" for token in part)
+    if verb == "ATTACH":
+        following = [after.value.upper() for token, after in pairwise(part) if token.word == "READ_ONLY"]
+        return bool(following) and {",", ")", "TRUE", "1"}.issuperset(following)
+    return verb == "COPY" and ("TO", "STDOUT") in pairwise(words_outside(part))
 
 
-def _prepared(part: Sequence[Token]) -> Sequence[Token]:
-    """The statement of a PREPARE."""
-    start = next((number for number, token in enumerate(part) if token.word == "AS"), len(part))
-    return part[start + 1 :]
+def _selects_into(verb: str, part: Sequence[Token]) -> bool:
+    return verb == "SELECT" and "INTO" in words_outside(part)
 
 
-def _inside(part: Sequence[Token]) -> tuple[str, ...]:
-    """The effects of common table expressions and of statements in other parentheses."""
-    names: dict[str, None] = {}
-    opened: list[tuple[str, list[str]]] = []
-    for number, token in enumerate(part):
-        if token.kind == "sign" and token.text == "(":
-            word = part[number + 1].word if number + 1 < len(part) else ""
-            opened.append((word if number and word in _INNER else "", []))
-        elif token.kind == "sign" and token.text == ")" and opened:
-            names |= dict.fromkeys(_inner(*opened.pop()))
-        elif opened and token.word:
-            opened[-1][1].append(token.word)
-    for verb, words in opened:
-        names |= dict.fromkeys(_inner(verb, words))
-    return tuple(names)
-
-
-def _inner(verb: str, words: Sequence[str]) -> tuple[str, ...]:
-    """The names of the statement in a parenthesis, by the words directly in it."""
+def _named(verb: str, words: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of a statement, by its words outside of parentheses."""
+    second = words[1] if len(words) > 1 else ""
+    if verb == "UPDATE" and second in UPDATE_OBJECTS and "SET" not in words:
+        return verb, f"{verb} {second}"
     match verb:
         case "UPDATE" | "DELETE":
             return (verb,) if "WHERE" in words else (verb, f"{verb} WITHOUT WHERE")
-        case "TRUNCATE":
-            return "DELETE", "DELETE WITHOUT WHERE", *_named(verb, words[1:])
         case "COPY":
             return verb, "COPY TO" if "TO" in words else "COPY FROM"
-        case "INSERT" | "MERGE":
+        case "CREATE" if tuple(words[1:3]) == ("OR", "REPLACE"):
+            # The previous object of that name is gone, as after DROP.
+            verbs = ("DROP", "CREATE", "CREATE OR REPLACE")
+            return tuple(name for each in verbs for name in _with_object(each, words[1:]))
+        case "TRUNCATE":
+            return "DELETE", "DELETE WITHOUT WHERE", *_with_object(verb, words[1:])
+        case "START" if second == "TRANSACTION":
             return (verb,)
-        case "":
-            return ()
-    return _named(verb, words[1:])
+    return _with_object(verb, words[1:]) if verb in _OBJECTS else (verb,)
 
 
-def _session_alone(words: Sequence[str], part: Sequence[Token]) -> bool:
-    match words[0]:
-        case "USE":
-            return all(token.kind != "sign" or token.text in ".:-" for token in part)
-        case "RESET":
-            return changes_session_only(words, part)
-        case "START":
-            return words[1:2] == ["TRANSACTION"] and in_transaction(words)
-    return in_transaction(words)
-
-
-def _outside(part: Sequence[Token]) -> list[str]:
-    """The words outside of brackets."""
-    depth = 0
-    words = []
-    for token in part:
-        if token.kind == "sign" and token.text in "()":
-            depth = max(0, depth + (1 if token.text == "(" else -1))
-        elif not depth and token.word:
-            words.append(token.word)
-    return words
-
-
-def _named(first: str, rest: Sequence[str]) -> tuple[str, ...]:
+def _with_object(verb: str, rest: Sequence[str]) -> tuple[str, ...]:
     words = [word for word in rest[:8] if word and word not in _FILLERS]
     if not words:
-        return (first,)
+        return (verb,)
     kind = " ".join(words[:2]) if words[0] in _TWO_WORDS else words[0]
-    return first, f"{first} {kind}"
+    return verb, f"{verb} {kind}"

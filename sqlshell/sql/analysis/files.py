@@ -11,8 +11,8 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.origin import Own, Text, refused
+from sqlshell.sql.analysis.kinds import calls_unknown
 from sqlshell.sql.analysis.lexed import Lexed, lexed, once_per_statement
-from sqlshell.sql.analysis.read_only_functions import is_read_only_function
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import RESERVED, literal
 
@@ -223,9 +223,7 @@ class _Bracket(Struct):
 def _calls_unknown(given: Sequence[Token], number: int) -> bool:
     """Whether a bracket begins the arguments of an unknown function."""
     at = number - 1
-    if at < 0 or given[at].kind not in {"word", "name"} or given[at].word in _NO_CALLS:
-        return False
-    if is_read_only_function(given[at].value.lower()):
+    if given[at].word in _NO_CALLS or not calls_unknown(given, number):
         return False
     while at > 1 and given[at - 1].text == ".":
         at -= 2

@@ -1,29 +1,32 @@
-"""The kind of a statement, and whether it only reads. Decides by tokens, never by substrings.
-
-Anything unknown counts as writing; writes.py examines statements that begin like those that read.
-"""
+"""The kind of a statement: its verb, and whether it may be sent twice. Decides by tokens, never by substrings."""
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Sequence
 from typing import Final
 
+from sqlshell.sql import keywords
 from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token
-from sqlshell.sql.analysis.writes import READS, ambiguity, write_reasons
-from sqlshell.sql.keywords import LOCAL_STATEMENTS, STATEMENTS
+from sqlshell.sql.completion.interface_functions import SIGNATURES
+
+QUERIES: Final = frozenset({"SELECT", "VALUES", "FROM", "TABLE", "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"})
+SHOWING: Final = frozenset({"SHOW", "LIST", "DESCRIBE", "DESC", "PRINT", "SUMMARIZE", "CAN", "TEST"})
+READS: Final = QUERIES | SHOWING
+"""Verbs of statements that read."""
+
+_INNER: Final = frozenset({"COPY", "DELETE", "INSERT", "MERGE", "TRUNCATE", "UPDATE", "DROP", "CREATE", "ALTER"})
+"""Verbs of statements that write, and may be in parentheses."""
 
 _IN_WITH: Final = frozenset({"AS", "NOT", "MATERIALIZED", "SEARCH", "CYCLE", "USING"})
 
-VERBS: Final = frozenset(words.split()[0] for words in (*STATEMENTS, *LOCAL_STATEMENTS)) | {
+VERBS: Final = frozenset(words.split()[0] for words in (*keywords.STATEMENTS, *keywords.LOCAL_STATEMENTS)) | {
     *("ABORT", "COMMENT", "DEALLOCATE", "EXECUTE", "IMPORT", "PREPARE", "START", "STOP"),
 }
 """First words of statements."""
 _EXPLAINED: Final = VERBS | {"SELECT", "FROM", "VALUES", "WITH", "TABLE", "SHOW", "MERGE", "REPLACE", "INSERT"}
-
-_MAY_READ: Final = READS | {"EXPLAIN", "WITH"}
-"""First words of statements that may read."""
 
 _MAY_USE: Final = re.compile(r"\s*(?:USE\b|--|/\*)", re.IGNORECASE)
 _LEAVES: Final = {
@@ -38,8 +41,8 @@ _LEAVES: Final = {
 
 @once_per_statement
 def replaced_parts(statement: Lexed) -> tuple[str, ...]:
-    """The parts of the context that a USE replaces; without a kind the name is that of a database,
-    a schema, or both.
+    """Return the parts of the context that a USE replaces; without a kind the name is that of a database, a schema, or
+    both.
     """
     if not _MAY_USE.match(statement.text):
         return ()
@@ -51,7 +54,8 @@ def replaced_parts(statement: Lexed) -> tuple[str, ...]:
 
 @once_per_statement
 def verb(statement: Lexed) -> str:
-    """The first word of a statement in capitals; for WITH … that of the statement after it; "" if there is none."""
+    """Return the first word of a statement in capitals; for WITH … that of the statement after it; "" if there is
+    none."""
     first = statement.first(1)
     return (
         first[0].word if first and first[0].word not in {"", "WITH"} else verb_of(without_parentheses(statement.tokens))
@@ -59,7 +63,7 @@ def verb(statement: Lexed) -> str:
 
 
 def verb_of(given: Sequence[Token]) -> str:
-    """The verb of a statement's tokens."""
+    """Return the verb of a statement's tokens."""
     if not given:
         return ""
     if given[0].word == "WITH":
@@ -69,28 +73,71 @@ def verb_of(given: Sequence[Token]) -> str:
 
 @once_per_statement
 def is_repeatable(statement: Lexed) -> bool:
-    """Whether running it twice has the same effect as running it once, as far as its text shows."""
+    """Return whether running it twice has the same effect as running it once, as far as its text shows: one statement
+    that reads, and calls only functions that completion knows by itself.
+    """
     first = statement.first(1)
-    if not first or (first[0].text != "(" and first[0].word not in _MAY_READ):
+    if not first or (first[0].text != "(" and first[0].word not in READS | {"EXPLAIN", "WITH"}):
         # Nothing behind it makes it read.
         return False
-    return not ambiguity(statement) and all(are_repeatable(without_parentheses(given)) for given in statement.readings)
+    return all(_repeats(without_parentheses(given)) for given in statement.readings)
 
 
-def are_repeatable(given: Sequence[Token]) -> bool:
-    """is_repeatable() of a statement's tokens."""
-    if not given:
-        return False
-    first = given[0].word
-    if first == "EXPLAIN":
+def _repeats(given: Sequence[Token]) -> bool:
+    if given and given[0].word == "EXPLAIN":
         inner, runs = explained_statement(given)
-        return bool(inner) and are_repeatable(inner) if runs else not any(write_reasons(given))
-    verb = _after_with(given) if first == "WITH" else first
-    return verb in READS and not any(write_reasons(given))
+        return bool(inner) and (_repeats(inner) if runs else True)
+    verb = verb_of(given)
+    if verb not in READS or inner_statements(given) or (verb == "SELECT" and "INTO" in words_outside(given)):
+        return False
+    if any(token.text == ";" and token.kind == "sign" for token in given[:-1]):
+        return False
+    return not any(calls_unknown(given, number) for number, token in enumerate(given) if token.text == "(")
+
+
+@functools.cache
+def _known() -> frozenset[str]:
+    functions = (name.upper() for name in (*keywords.FUNCTIONS, *SIGNATURES))
+    return keywords.KEYWORDS | frozenset(keywords.TYPES) | frozenset(functions)
+
+
+def calls_unknown(given: Sequence[Token], number: int) -> bool:
+    """Return whether the parenthesis at `number` may hold the arguments of a function that is not known to only read:
+    the name before it is not a word of keywords.py."""
+    before = given[number - 1] if number else None
+    return before is not None and before.kind in {"word", "name"} and before.value.upper() not in _known()
+
+
+def inner_statements(part: Sequence[Token]) -> list[tuple[str, list[str]]]:
+    """Return the statements that write in parentheses, as common table expressions do: their verbs, and their words
+    outside of further parentheses."""
+    found: list[tuple[str, list[str]]] = []
+    opened: list[tuple[str, list[str]]] = []
+    for number, token in enumerate(part):
+        if token.kind == "sign" and token.text == "(":
+            word = part[number + 1].word if number + 1 < len(part) else ""
+            opened.append((word if number and word in _INNER else "", []))
+        elif token.kind == "sign" and token.text == ")" and opened:
+            found.append(opened.pop())
+        elif opened and token.word:
+            opened[-1][1].append(token.word)
+    return [each for each in (*found, *opened) if each[0]]
+
+
+def words_outside(part: Sequence[Token]) -> list[str]:
+    """Return the words outside of parentheses."""
+    depth = 0
+    words = []
+    for token in part:
+        if token.kind == "sign" and token.text in "()":
+            depth = max(0, depth + (1 if token.text == "(" else -1))
+        elif not depth and token.word:
+            words.append(token.word)
+    return words
 
 
 def explained_statement(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
-    """The statement after EXPLAIN and its options, and whether the options run it (ANALYZE).
+    """Return the statement after EXPLAIN and its options, and whether the options run it (ANALYZE).
 
     Unknown options count as running it. The statement is empty if none is found.
     """
@@ -114,7 +161,7 @@ def _starts(part: Sequence[Token], number: int) -> bool:
 
 
 def without_parentheses(given: Sequence[Token]) -> Sequence[Token]:
-    """The tokens without the opening parentheses of a query."""
+    """Return the tokens without the opening parentheses of a query."""
     start = 0
     while start < len(given) and given[start].text == "(":
         start += 1
@@ -122,7 +169,7 @@ def without_parentheses(given: Sequence[Token]) -> Sequence[Token]:
 
 
 def _after_with(given: Sequence[Token]) -> str:
-    """The verb after the common table expressions: the first verb at their level that is not inside `AS (`."""
+    """Return the verb after the common table expressions: the first one at their level that is not inside `AS (`."""
     depth = 0
     for number, token in enumerate(given):
         if token.text == "(":

@@ -70,8 +70,6 @@ class Policy(Struct, frozen=True):
             writing = next((item for item in listed if item.writes), None)
             if writing is not None:
                 what = f"cannot run {writing.name}"
-                if writing.reason not in {"", writing.name}:
-                    what += f" ({writing.reason})"
                 if self.read_only_by:
                     reason = f"{what}: {self.read_only_by} allows only statements that read"
                     raise UsageError(reason, f"start without {self.read_only_by} to run it")

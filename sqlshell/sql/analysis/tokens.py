@@ -14,8 +14,11 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from sqlshell.sql.script.blanks import FOREIGN
 from sqlshell.sql.script.lexical_rules import IN_TAG, IN_WORD, LETTER
+
+FOREIGN: Final = "\xa0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
+"""Characters outside ASCII that DuckDB treats as whitespace and other engines as letters, as a character class of a
+regular expression."""
 
 Kind = Literal["word", "string", "name", "number", "sign"]
 
@@ -87,6 +90,7 @@ def _token(strings: str) -> str:
 
 
 _MARK: Final = re.compile(r"/\*|\*/")
+_SKIPPED: Final = r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/)*+"
 
 
 @functools.cache
@@ -123,6 +127,16 @@ def tokens(sql: str, *, backslash: bool = False, nested: bool = True) -> Iterato
                 yield Token(kind, match.group(), start, position)
             case _:
                 yield Token("sign", match.group(), start, position)
+
+
+def first_word(sql: str) -> str:
+    """Return the first word of a statement for an engine in lower case, "(" for a parenthesis, "" for neither.
+
+    For messages and the way to run it, never for what it may do.
+    """
+    skipped = re.match(_SKIPPED, sql)
+    match = re.compile(r"\w+|\(").match(sql, skipped.end() if skipped else 0)
+    return match[0].lower() if match else ""
 
 
 def _first_end(sql: str, position: int) -> int:

@@ -36,9 +36,9 @@ from sqlshell.service.engines.duckdb.streams import StreamUse, make_stream_query
 from sqlshell.service.engines.duckdb.translation.statement import Translation, has_function, mismatch, translated
 from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rights, Rows, RunOptions, Sink, StreamQuery
 from sqlshell.service.failure import Failure, check_unicode
+from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.identifiers import always_quoted, literal
 from sqlshell.sql.keywords import CREATE_FILLERS
-from sqlshell.sql.script.blanks import first_word
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types that do not change the current database and schema."""

@@ -26,7 +26,7 @@ from sqlshell.service.engines.postgresql.statement_traits import (
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type
 from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.failure import Failure
-from sqlshell.sql.script.blanks import first_word
+from sqlshell.sql.analysis.tokens import first_word
 
 BINARY: Final = "the binary format of COPY … TO STDOUT is not supported; use csv or text"
 KEPT: Final = 64 << 10

@@ -45,8 +45,8 @@ from sqlshell.service.engines.postgresql.statement_traits import (
 from sqlshell.service.engines.server.engine import EngineLoop, ServerSession
 from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.failure import Failure, ResultLost, check_unicode
+from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.identifiers import always_quoted, literal
-from sqlshell.sql.script.blanks import first_word
 
 ROLLED_BACK: Final = "the transaction had failed and was rolled back; none of its changes were committed"
 LOST: Final = "the connection to the PostgreSQL server was lost"

@@ -9,8 +9,8 @@ from typing import Any, Final
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.spark.client import proto
 from sqlshell.service.failure import check_unicode
+from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.keywords import CREATE_FILLERS
-from sqlshell.sql.script.blanks import first_word
 
 _ONE = re.compile(r"`((?:[^`]|``)*)`")
 

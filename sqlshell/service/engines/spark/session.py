@@ -27,7 +27,7 @@ from sqlshell.service.engines.spark.operation import Ended, Operation
 from sqlshell.service.engines.spark.results import received
 from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure, ResultLost
-from sqlshell.sql.script.blanks import first_word
+from sqlshell.sql.analysis.tokens import first_word
 
 CHANGES_CONTEXT: Final = frozenset({"use", "set", "reset"})
 """First words of statements that may change the catalog, the namespace or the time zone."""

@@ -17,8 +17,7 @@ from msgspec import Struct
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.files import Descriptor, descriptor
 from sqlshell.service.failure import Failure
-from sqlshell.sql.analysis.tokens import Token, tokens
-from sqlshell.sql.script.blanks import first_word
+from sqlshell.sql.analysis.tokens import Token, first_word, tokens
 
 _STDOUT: Final = 1
 _RELATION: Final = frozenset(
