@@ -74,12 +74,17 @@ def _is_distinctive(value: str) -> bool:
 
 
 def _forms(value: str) -> list[str]:
-    """A value as it is, as URLs write it, and in base64 at any offset, without characters that depend on neighbors."""
+    """A value as it is, as URLs write it, in base64, and in that of a longer text, at any offset, without characters
+    that depend on neighbors.
+    """
     forms = [value, quote(value, safe="", errors="replace"), quote_plus(value, errors="replace")]
     given = value.encode("utf-8", "surrogatepass")
+    alone = base64.b64encode(given).decode()
+    encoded = [alone, alone.rstrip("=")]
     for before in range(3):
         whole = base64.b64encode(b"\0" * before + given).decode()
-        core = whole[(0, 2, 3)[before] : (len(given) + before) * 8 // 6]
-        if len(core) >= SHORTEST_IN_ROWS:
-            forms += [core, core.replace("+", "-").replace("/", "_")]
+        encoded.append(whole[(0, 2, 3)[before] : (len(given) + before) * 8 // 6])
+    for text in encoded:
+        if len(text) >= SHORTEST_IN_ROWS:
+            forms += [text, text.replace("+", "-").replace("/", "_")]
     return list(dict.fromkeys(forms))

@@ -80,6 +80,7 @@ def failing(raised: Exception, *, known: bool = False, network: NetworkOptions |
         (httpx.ProxyError("407"), ConnectionFailed, "the proxy for http://host:1 refused the connection: 407"),
         (httpx.InvalidURL("bad"), UsageError, "invalid URL http://host:1: bad"),
         (httpx.UnsupportedProtocol("bad"), UsageError, "invalid URL"),
+        (UnicodeError("bad"), UsageError, "invalid URL"),
         (httpx.WriteError(""), ConnectionBroken, "lost: WriteError"),
         (ImportError("socksio"), UsageError, "requires a package that is not installed: socksio"),
         (httpx.RemoteProtocolError("x"), ConnectionBroken, "without a response; it may not be an HTTP server"),
@@ -239,6 +240,16 @@ def test_an_interrupted_connection_is_closed(monkeypatch: pytest.MonkeyPatch) ->
 
     asyncio.run(work())
     assert len(closed) == 1
+
+
+@pytest.mark.parametrize(("host", "kind"), [("0177.0.0.1", UsageError), ("a..b", Unreachable), ("xn--", UsageError)])
+def test_a_host_that_cannot_be_one_is_named(host: str, kind: type[ShellError]) -> None:
+    async def work() -> None:
+        transport = Transport(parse(f"http://{host}"), "", network=NetworkOptions(retries=0))
+        await transport.request("GET", "/")
+
+    with pytest.raises(kind, match=host):
+        asyncio.run(work())
 
 
 def test_the_next_address_is_tried_and_a_refusal_is_the_reason() -> None:

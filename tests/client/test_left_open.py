@@ -167,7 +167,7 @@ def test_a_stream_whose_service_is_gone_is_noticed_by_the_system() -> None:
     async def work(url: str) -> int:
         target = parse(url.replace("ws:", "http:").removesuffix("/streams/1"))
         async with frames.open_stream(url, target, NetworkOptions()) as connection:
-            given = connection.transport.get_extra_info("socket")
+            given = connection._connection.transport.get_extra_info("socket")
             return int(given.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT))
 
     with plane(stays(METADATA)) as there:

@@ -30,3 +30,12 @@ def test_a_secret_is_removed_from_base64_whatever_precedes_it(before: str) -> No
     shown = secrets.text(f"<{base64.b64encode(f'{before}{SECRET}!'.encode()).decode()}>")
     assert "***" in shown
     assert len(shown) < 16
+
+
+@pytest.mark.parametrize("secret", [SECRET, SECRET + "x", SECRET + "xy"])
+@pytest.mark.parametrize("padded", [True, False])
+def test_nothing_is_left_of_the_base64_of_a_secret_alone(secret: str, padded: bool) -> None:
+    secrets = Secrets()
+    secrets.add(secret)
+    encoded = base64.b64encode(secret.encode()).decode()
+    assert secrets.text(f"<{encoded if padded else encoded.rstrip('=')}>") == "<***>"

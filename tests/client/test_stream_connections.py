@@ -10,14 +10,12 @@ from contextlib import AbstractAsyncContextManager
 from typing import Any
 
 import pytest
-from websockets.client import ClientProtocol
-from websockets.frames import Frame, Opcode
-from websockets.uri import parse_uri
 
 from sqlshell.client.http import retries
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.results import frames, stream
 from sqlshell.client.results.stream import ClosedWhileSending, Stream
+from sqlshell.client.secret_values import Secrets
 from sqlshell.client.statements.client import StreamLimits
 from sqlshell.client.target import parse
 from sqlshell.errors import (
@@ -315,53 +313,49 @@ def test_why_a_websocket_was_not_opened(raised: Exception, kind: type[ServiceErr
     assert type(caught.value) is kind
 
 
-class Paused:
-    """The transport of a connection, which counts."""
+class Sends:
+    """The connection of websockets, which gives frames of these sizes and then nothing."""
 
-    def __init__(self) -> None:
-        self.calls: list[str] = []
+    def __init__(self, *sizes: int) -> None:
+        self.left = list(sizes)
 
-    def pause_reading(self) -> None:
-        self.calls.append("pause")
+    async def recv(self, *, decode: bool) -> bytes:
+        assert not decode
+        if not self.left:
+            await asyncio.Event().wait()
+        return b"x" * self.left.pop(0)
 
-    def resume_reading(self) -> None:
-        self.calls.append("resume")
+    async def close(self) -> None:
+        return None
 
 
 @pytest.mark.parametrize(
-    ("limits", "sizes", "calls"),
-    [
-        ((10, 100), (5, 5), []),
-        ((10, 100), (5, 6), ["pause", "resume"]),
-        ((10, 100), (5, 6, 7), ["pause", "resume"]),
-        ((99, 2), (1, 1), []),
-        ((99, 2), (1, 1, 1), ["pause", "resume"]),
-    ],
+    ("sizes", "received"),
+    [((5, 5), 2), ((5, 6), 2), ((5, 6, 7), 2), ((11, 1, 1), 1), ((5, 5, 5, 5), 3)],
 )
 def test_a_fast_service_is_not_read_until_its_frames_are_taken(
-    monkeypatch: pytest.MonkeyPatch, limits: tuple[int, int], sizes: Sequence[int], calls: list[str]
+    monkeypatch: pytest.MonkeyPatch, sizes: Sequence[int], received: int
 ) -> None:
-    monkeypatch.setattr(frames, "QUEUE_BYTES", limits[0])
-    monkeypatch.setattr(frames, "QUEUE_FRAMES", limits[1])
+    monkeypatch.setattr(frames, "QUEUE_BYTES", 10)
 
     async def work() -> None:
-        connection = frames.StreamConnection(ClientProtocol(parse_uri("ws://h")))
-        connection.transport = transport = Paused()  # type: ignore[assignment]
-        for size in sizes:
-            connection.process_event(Frame(Opcode.TEXT, b"x" * size))
-        assert transport.calls == calls[:1]
-        assert await connection.frames(0) == [b"x" * size for size in sizes]
-        assert transport.calls == calls
+        theirs = Sends(*sizes)
+        connection = frames.StreamConnection(theirs, Secrets())  # type: ignore[arg-type]
+        found = await connection.frames(None)
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert len(found) == received
+        while len(found) < len(sizes):
+            found += await connection.frames(None)
+        assert [len(frame) for frame in found] == list(sizes)
         assert await connection.frames(0) == []
-        # The room is free again.
-        connection.process_event(Frame(Opcode.TEXT, b"x" * sizes[0]))
-        assert transport.calls == calls
-        assert len(await connection.frames(None)) == 1
+        assert not connection.ended
         coming = asyncio.ensure_future(connection.frames(None))
         for _ in range(3):
             await asyncio.sleep(0)
         assert not coming.done()
-        connection.process_event(Frame(Opcode.TEXT, b"y"))
-        assert await coming == [b"y"]
+        coming.cancel()
+        await connection.aclose()
+        assert connection.ended
 
     asyncio.run(work())

@@ -13,12 +13,11 @@ from collections.abc import Iterator
 import pytest
 
 from sqlshell.client.http.pool import Pool
-from sqlshell.client.results import frames
 
-OURS = (Pool, frames.StreamConnection, frames._NoRedirects)
+OURS = (Pool,)
 """Our subclasses of other packages' classes that use more of them than they document."""
 
-NEW = {"drop_stale", "send_first", "frames", "ended", "ending", "reason"}
+NEW = {"drop_stale"}
 """Public methods that override none."""
 
 

@@ -104,6 +104,9 @@ async def open_socket(host: str, port: int, check_address: CheckAddress | None =
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
     except socket.gaierror:
         addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    except UnicodeError as error:
+        # No name of a host, such as `a..b`.
+        raise socket.gaierror(socket.EAI_NONAME, str(error)) from error
     if check_address is not None:
         for *_, address in addresses:
             check_address(str(address[0]))

@@ -22,6 +22,7 @@ from sqlshell.errors import (
     ConnectionBroken,
     ConnectionFailed,
     NotHttp,
+    ProtocolError,
     ShellError,
     UsageError,
 )
@@ -121,15 +122,16 @@ class Transport:
             connections = self._pool = Pool(target, self.network, check_address=check_address)
             for secret in self._pool.secrets:
                 self._secrets.add(secret)
-        self._client: httpx.AsyncClient = httpx.AsyncClient(
-            base_url=target.base,
-            timeout=httpx.Timeout(
-                self.network.read_timeout or None, connect=self.network.connect_timeout or None, pool=None
-            ),
-            follow_redirects=False,
-            trust_env=False,
-            transport=connections,
+        timeout = httpx.Timeout(
+            self.network.read_timeout or None, connect=self.network.connect_timeout or None, pool=None
         )
+        try:
+            self._client: httpx.AsyncClient = httpx.AsyncClient(
+                base_url=target.base, timeout=timeout, follow_redirects=False, trust_env=False, transport=connections
+            )
+        except httpx.InvalidURL as error:
+            kind: type[ShellError] = ProtocolError if from_service else UsageError
+            raise kind(f"invalid URL {target.base}: {error}") from error
 
     def prefer(self, what: str) -> None:
         """Send another preference (header Prefer) with each request; services may ignore it."""
@@ -405,7 +407,7 @@ class Transport:
             raise ConnectionFailed(
                 f"the proxy for {base} refused the connection: {error}", "check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
             ) from error
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol) as error:
+        except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
             raise UsageError(f"invalid URL {base}: {error}") from error
         except httpx.TransportError as error:
             raise connection_lost(base, error) from error

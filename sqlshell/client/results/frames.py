@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import socket
-from collections import deque
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from typing import Any, cast
 
 import websockets
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.frames import Frame, Opcode
 
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.network import CheckAddress, open_socket
@@ -25,53 +23,35 @@ from sqlshell.version import __version__
 
 FRAME_LIMIT = 16 << 20
 QUEUE_BYTES = 8 << 20
-QUEUE_FRAMES = 20_000
-"""Limits of the queue. When they are reached, the socket is not read, which slows the service down."""
+"""When the frames that wait are larger, no more are received, which slows the service down."""
+
+QUEUE_FRAMES = 2
+"""Frames beyond those of one read of the socket that websockets keeps until they are received."""
 
 LOST_SECONDS = 60
 
 
-class StreamConnection(ClientConnection):
-    """A connection of websockets whose queue is taken as a whole instead of frame by frame."""
+class StreamConnection:
+    """The frames of a websocket, taken together instead of one by one. `secrets` are removed from them."""
 
-    def __init__(self, *given: Any, **named: Any) -> None:
-        super().__init__(*given, **named)
-        self._frames: deque[bytes] = deque()
-        self._queued_bytes = 0
-        self._parts: list[bytes] = []
-        self._paused = False
+    def __init__(self, connection: ClientConnection, secrets: Secrets) -> None:
+        self._connection = connection
+        self._secrets = secrets
+        self._frames: list[bytes] = []
+        self._size = 0
         self._ended = False
         self._wake = asyncio.Event()
-        self.secrets = Secrets()
-        """The secrets that are removed from received messages."""
-
-    def process_event(self, event: Any) -> None:
-        if not isinstance(event, Frame) or event.opcode not in {Opcode.TEXT, Opcode.CONT, Opcode.BINARY}:
-            super().process_event(event)
-            return
-        if event.data:
-            self._parts.append(bytes(event.data))
-        if not event.fin:
-            return
-        frame = self._parts[0] if len(self._parts) == 1 else b"".join(self._parts)
-        self._parts = []
-        self._frames.append(frame)
-        self._queued_bytes += len(frame)
-        self._wake.set()
-        if not self._paused and (self._queued_bytes > QUEUE_BYTES or len(self._frames) > QUEUE_FRAMES):
-            self._paused = True
-            self.transport.pause_reading()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        super().connection_lost(exc)
-        self._ended = True
-        self._wake.set()
+        self._taken = asyncio.Event()
+        self.close_code = NO_CLOSE_CODE
+        self.close_reason = ""
+        self._receiving = asyncio.ensure_future(self._receive())
 
     async def send_first(self, frame: str) -> None:
         """Send the first frame. Raises ClosedWhileSending."""
         try:
-            await self.send(frame)
+            await self._connection.send(frame)
         except websockets.ConnectionClosed as error:
+            self._note_close(error)
             raise ClosedWhileSending(str(error)) from error
 
     async def frames(self, timeout: float | None) -> list[bytes]:
@@ -80,47 +60,68 @@ class StreamConnection(ClientConnection):
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout):
                     await self._wake.wait()
-        taken = list(self._frames)
-        self._frames.clear()
-        self._queued_bytes = 0
+        taken, self._frames, self._size = self._frames, [], 0
         if not self._ended:
             self._wake.clear()
-        if self._paused:
-            self._paused = False
-            with contextlib.suppress(RuntimeError):
-                self.transport.resume_reading()
-        return self._without_secrets(taken)
-
-    def _without_secrets(self, taken: list[bytes]) -> list[bytes]:
+        self._taken.set()
         joined = b"\0".join(taken)
-        if self.secrets.body(joined) == joined:
+        if self._secrets.body(joined) == joined:
             return taken
-        return [bytes(self.secrets.body(frame)) for frame in taken]
+        return [bytes(self._secrets.body(frame)) for frame in taken]
 
     @property
     def ended(self) -> bool:
         """Whether the connection is closed and all its frames have been taken."""
         return self._ended and not self._frames
 
-    @property
-    def close_code(self) -> int:
-        """The close code; 1006 if there is none."""
-        theirs, ours = self.protocol.close_rcvd, self.protocol.close_sent
-        if ours is not None and not (theirs is not None and self.protocol.close_rcvd_then_sent):
-            return int(ours.code)
-        return int(theirs.code) if theirs is not None else NO_CLOSE_CODE
+    async def aclose(self) -> None:
+        self._receiving.cancel()
+        await asyncio.gather(self._receiving, return_exceptions=True)
+        await self._connection.close()
 
-    @property
-    def close_reason(self) -> str:
-        """The reason that the service gave when it closed the connection."""
-        return self.secrets.text(self.protocol.close_rcvd.reason)[:200] if self.protocol.close_rcvd is not None else ""
+    async def _receive(self) -> None:
+        """Receive until the connection is closed. Frames that have arrived are received without a pause."""
+        try:
+            while True:
+                frame = await self._connection.recv(decode=False)
+                self._frames.append(frame)
+                self._size += len(frame)
+                self._wake.set()
+                if self._size > QUEUE_BYTES:
+                    self._taken.clear()
+                    await self._taken.wait()
+        except websockets.ConnectionClosed as error:
+            self._note_close(error)
+        finally:
+            self._ended = True
+            self._wake.set()
+
+    def _note_close(self, error: websockets.ConnectionClosed) -> None:
+        theirs, ours = error.rcvd, error.sent
+        if ours is not None and not (theirs is not None and error.rcvd_then_sent):
+            self.close_code = int(ours.code)
+        elif theirs is not None:
+            self.close_code = int(theirs.code)
+        if theirs is not None:
+            self.close_reason = self._secrets.text(theirs.reason)[:200]
 
 
-class _NoRedirects(connect):
-    """The connect of websockets, without following redirects: the token belongs to one origin."""
+class _OneConnection:
+    """Makes the connection of websockets, and no other for a redirect: the token belongs to one origin."""
 
-    def process_redirect(self, exc: Exception) -> Exception | str:
-        return exc
+    def __init__(self, name: str) -> None:
+        self._name = name
+        self._made = False
+
+    def __call__(self, *given: Any, **named: Any) -> ClientConnection:
+        """Raises ServiceError for a redirect."""
+        if self._made:
+            raise ServiceError(f"{self._name} redirects instead of opening the stream", REDIRECTED)
+        self._made = True
+        return ClientConnection(*given, **named)
+
+
+REDIRECTED = "redirects are not followed, to protect the token"
 
 
 @contextlib.asynccontextmanager
@@ -155,27 +156,27 @@ async def open_stream(
         async with asyncio.timeout(network.connect_timeout or None):
             if not (given.keys() & {"sock", "unix"} or proxy):
                 given["sock"] = await open_socket(target.host, target.port, check_address)
-            connection = await _NoRedirects(
+            connection = await connect(
                 uri,
-                create_connection=StreamConnection,
+                create_connection=cast("type[ClientConnection]", _OneConnection(f"the data plane {target.name}")),
                 compression=None,
                 user_agent_header=f"sqlshell/{__version__}",
                 open_timeout=None,
                 close_timeout=2,
                 max_size=FRAME_LIMIT,
+                max_queue=QUEUE_FRAMES,
                 ping_interval=20,
                 # No keepalive pings: while our reader waits for its own reader, no pongs are read. The kernel detects a
                 # lost service.
                 ping_timeout=None,
                 **({"proxy": None} | given),
             )
-    assert isinstance(connection, StreamConnection)
-    connection.secrets = secrets
     _detect_lost_service(connection)
+    stream = StreamConnection(connection, secrets)
     try:
-        yield connection
+        yield stream
     finally:
-        await connection.close()
+        await stream.aclose()
 
 
 @contextlib.contextmanager
@@ -186,26 +187,30 @@ def _translating_errors(target: Target) -> Iterator[None]:
     except TimeoutError as error:
         raise ConnectionFailed(f"connection to {name} timed out") from error
     except websockets.InvalidStatus as error:
-        status = error.response.status_code
-        message = f"{name} responded with {status} instead of opening the stream"
-        if status in {401, 403}:
-            raise NotAuthenticated(
-                message, "the token of the data plane may have expired: run the statement again"
-            ) from error
-        if is_retried(status):
-            raise Busy(message, status, error.response.headers) from error
-        if 300 <= status < 400:
-            raise ServiceError(message, "redirects are not followed, to protect the token") from error
-        raise ServiceError(message) from error
+        raise _refused(name, error) from error
     except (websockets.InvalidHandshake, websockets.InvalidMessage, EOFError) as error:
         raise ConnectionFailed(f"{name} did not open the stream: {error}") from error
     except OSError as error:
         raise connection_failed(name, error, local=bool(target.uds)) from error
     except (websockets.InvalidURI, ValueError) as error:
+        if isinstance(error.__cause__, websockets.InvalidStatus):
+            # A redirect that websockets cannot follow.
+            raise _refused(name, error.__cause__) from error
         raise ProtocolError(f"cannot open {name}: {error}") from error
 
 
-def _detect_lost_service(connection: StreamConnection) -> None:
+def _refused(name: str, error: websockets.InvalidStatus) -> ServiceError:
+    """The error for a response that does not open the stream."""
+    status = error.response.status_code
+    message = f"{name} responded with {status} instead of opening the stream"
+    if status in {401, 403}:
+        return NotAuthenticated(message, "the token of the data plane may have expired: run the statement again")
+    if is_retried(status):
+        return Busy(message, status, error.response.headers)
+    return ServiceError(message, REDIRECTED if 300 <= status < 400 else "")
+
+
+def _detect_lost_service(connection: ClientConnection) -> None:
     given = connection.transport.get_extra_info("socket")
     if given is not None and hasattr(socket, "TCP_USER_TIMEOUT"):
         with contextlib.suppress(OSError):
