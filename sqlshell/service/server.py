@@ -33,8 +33,13 @@ from sqlshell.service.engines.engine import Engine
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.app import make_app
 from sqlshell.service.http.auth import loopback
-from sqlshell.service.http.connections import Connections, NoteResponses, fitting_connections, raise_descriptor_limit
-from sqlshell.service.http.protocol import LimitedProtocol
+from sqlshell.service.http.connections import (
+    Connection,
+    Connections,
+    NoteResponses,
+    fitting_connections,
+    raise_descriptor_limit,
+)
 from sqlshell.service.settings import Settings
 from sqlshell.service.setup import STORAGE, Peers, locked, make_statements, open_storage
 from sqlshell.service.statements.service import StatementService
@@ -201,7 +206,7 @@ async def _serve(
     statements: StatementService, app: ASGIApp, listener: socket.socket, settings: Settings, ready: Callable[[], None]
 ) -> int:
     connections = Connections(settings)
-    protocol: Any = partial(LimitedProtocol, connections=connections)
+    protocol: Any = partial(Connection, connections=connections)
     config = uvicorn.Config(
         NoteResponses(app),
         http=protocol,

@@ -26,8 +26,7 @@ from uvicorn.config import Config
 from uvicorn.server import ServerState
 
 from sqlshell.service.http.budget import Budget
-from sqlshell.service.http.connections import Connections, NoteResponses, fitting_connections
-from sqlshell.service.http.protocol import LimitedProtocol
+from sqlshell.service.http.connections import Connection, Connections, NoteResponses, fitting_connections
 from sqlshell.service.settings import Settings
 from tests.conftest import Served, clean_environment, serve, stop
 from tests.service.client import Client
@@ -151,11 +150,18 @@ def test_blank_lines_are_no_headers(small: Served) -> None:
             thread.join()
 
 
-@pytest.mark.slow("waits for a limit of time")
 @pytest.mark.parametrize("more", [b"Content-Length: 5", b"Transfer-Encoding: chunked"])
-def test_a_handshake_that_nobody_answers_is_closed(small: Served, more: bytes) -> None:
+def test_a_handshake_with_a_body_is_refused(small: Served, more: bytes) -> None:
     with dial(small) as wire:
         wire.sendall(upgrade(small).replace(b"\r\n\r\n", b"\r\n" + more + b"\r\n\r\n"))
+        assert expected(rest(wire)) == (400, "the handshake of a websocket has no body")
+
+
+@pytest.mark.slow("waits for a limit of time")
+def test_a_handshake_that_nobody_answers_is_closed(small: Served) -> None:
+    """The package websockets has no response to a request that it does not understand."""
+    with dial(small) as wire:
+        wire.sendall(upgrade(small).replace(b"\r\n\r\n", b"\r\nContent-Length: 00\r\n\r\n"))
         assert rest(wire) == b""
 
 
@@ -516,17 +522,12 @@ def test_connections_without_a_token_make_room(tmp_path: Path) -> None:
 class Counted:
     """A connection that only tells when it is closed."""
 
-    gone = responding = False
-
-    def __init__(self, connections: Connections, name: str, ended: list[str]) -> None:
-        self.connections = connections
+    def __init__(self, name: str, ended: list[str]) -> None:
         self.name = name
         self.ended = ended
 
     def abort(self) -> None:
         self.ended.append(self.name)
-
-    def end_response(self) -> None: ...
 
 
 def test_connections_make_room_by_whose_they_are() -> None:
@@ -534,7 +535,7 @@ def test_connections_make_room_by_whose_they_are() -> None:
     ended: list[str] = []
 
     def enter(name: str, token: str = "") -> bool:
-        made = Counted(connections, name, ended)
+        made: Any = Counted(name, ended)
         entered = connections.enter(made)
         if entered and token:
             assert connections.note_token(made, token) == ""
@@ -551,7 +552,7 @@ def test_connections_make_room_by_whose_they_are() -> None:
 
 def test_a_token_has_a_number_of_connections() -> None:
     connections = Connections(Settings(token_connections=2))
-    made = [Counted(connections, str(number), []) for number in range(3)]
+    made: list[Any] = [Counted(str(number), []) for number in range(3)]
     assert all(map(connections.enter, made))
     told = [connections.note_token(one, "t") for one in made]
     assert (told[:2], "of this token: 2" in told[2]) == (["", ""], True)
@@ -652,7 +653,7 @@ def test_a_request_that_is_refused_while_its_response_is_sent_is_cut_off() -> No
         config.load()
         state = ServerState()
         server = await asyncio.get_running_loop().create_server(
-            lambda: LimitedProtocol(config, state, {}, connections=connections), "127.0.0.1", 0
+            lambda: Connection(config, state, {}, connections=connections), "127.0.0.1", 0
         )
         async with server:
             reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())

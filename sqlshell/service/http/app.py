@@ -41,12 +41,10 @@ from sqlshell.service.http.responses import (
     UNAVAILABLE,
     BadRequest,
     Content,
-    ContentResponse,
-    conditional_response,
+    file_response,
     json_response,
     message,
     prefers,
-    without_bytes,
 )
 from sqlshell.service.http.results import Partitions, Responses, combined_response
 from sqlshell.service.objects.attachments import SOURCES, path_of
@@ -228,16 +226,12 @@ class Endpoints:
         except OSError as error:
             status = 503 if isinstance(error, TimeoutError) else 500
             raise BadRequest(f"cannot read the file: {error.strerror or error}", status) from error
-        part = conditional_response(request, f'"{resource.detail["sha256"]}"', content.size)
         headers = {
-            **part.headers,
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(resource.detail['file'], safe='')}",
             "X-Content-Type-Options": "nosniff",
         }
-        if part.span is None:
-            await content.aclose()
-            return without_bytes(part)
-        return ContentResponse(content.limit(part.span), part.status, headers, "application/octet-stream")
+        tag = f'"{resource.detail["sha256"]}"'
+        return await file_response(request, content, tag, "application/octet-stream", headers)
 
     async def document(self, request: Request) -> Response:
         # Built once, because clients without a token may request it.

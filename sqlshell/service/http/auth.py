@@ -11,9 +11,8 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR, Caller, Catalog, digest
-from sqlshell.service.http.connections import note_token, take_turn
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane
-from sqlshell.service.http.responses import NOT_RUN, UNAVAILABLE, message
+from sqlshell.service.http.responses import NOT_RUN, UNAVAILABLE, connection_of, message
 from sqlshell.service.storage.storage import Unavailable
 
 OPEN = frozenset({"/openapi.json"})
@@ -21,6 +20,9 @@ OPEN = frozenset({"/openapi.json"})
 
 BY_PLANE = "sqlshell.by_plane"
 """Key in the scope of a request: whether it carries a token of the data plane."""
+
+EXTENSIONS = b"batch, sessions, copy, whole-result, engines, describe"
+"""What this service supports beyond the interface, which each response announces."""
 
 LEGACY = ("/run-statement", "/copy/", "/version")
 
@@ -57,18 +59,11 @@ class Gate:
         self._hosts = frozenset(host.lower() for host in hosts)
         self._origins = frozenset(f"{scheme}://{host}" for host in self._hosts for scheme in ("http", "https"))
         self._anonymous = anonymous
-        self._announced = f", engine={engine}".encode() if engine else b""
+        announced = EXTENSIONS + (f", engine={engine}".encode() if engine else b"")
+        # Vary names what chooses the form of a result.
+        self._headers = [(b"sqlshell-extensions", announced), (b"vary", b"Accept, Prefer")]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        headers = Headers(scope=scope)
-        refusal = self._misdirected(headers) if self._hosts else None
-        refusal = refusal or await self._unauthorized(scope, headers.getlist("authorization"))
-        if refusal is not None:
-            await refusal(scope, receive, send)
-            return
-        if scope["type"] == "websocket":
-            await self._app(scope, receive, send)
-            return
         sent = 0
 
         async def sending(message: Message) -> None:
@@ -76,19 +71,24 @@ class Gate:
             caller = scope.get("caller")
             # A long response is cut off when the token is dropped; a short one consists of its start and one body. The
             # response to a submission is always sent, because that statement may have dropped the token.
-            if caller and caller.token_id in self._catalog.dropped and (scope["method"] != "POST" or sent > 1):
+            dropped = caller is not None and caller.token_id in self._catalog.dropped
+            if dropped and scope["type"] == "http" and (scope["method"] != "POST" or sent > 1):
                 raise _Dropped
-            if self._announced and message["type"] == "http.response.start":
-                message = {**message, "headers": [self._announcing(*header) for header in message["headers"]]}
+            if message["type"].endswith("response.start"):
+                message = {**message, "headers": [*message["headers"], *self._headers]}
             sent += 1
             await send(message)
 
+        headers = Headers(scope=scope)
+        refusal = self._misdirected(headers) if self._hosts else None
+        refusal = refusal or await self._unauthorized(scope, headers.getlist("authorization"))
         try:
-            await self._app(scope, receive, sending)
+            await (refusal or self._app)(scope, receive, sending)
         except _Dropped:
             # If the response has started, the server closes the connection.
             if not sent:
-                await _denied("invalid token")(scope, receive, send)
+                del scope["caller"]
+                await _denied("invalid token")(scope, receive, sending)
 
     def _misdirected(self, headers: Headers) -> Response | None:
         """The refusal of a request for another host, or from another origin."""
@@ -103,19 +103,22 @@ class Gate:
 
     async def _unauthorized(self, scope: Scope, given: Sequence[str]) -> Response | None:
         """The refusal of a request that has no valid token and needs one."""
+        connection = connection_of(scope)
         if scope["path"] in OPEN or (scope["type"] == "websocket" and scope["path"].startswith(STREAMS)):
-            await take_turn(scope)
+            if connection is not None:
+                await connection.connections.take_turn("")
             return None
         try:
             caller = await self._caller(scope, given)
         except Unavailable:
             return message(UNAVAILABLE, 503, NOT_RUN | {"Retry-After": "2"})
-        await take_turn(scope, caller.token_id if caller is not None else "")
+        if connection is not None:
+            await connection.connections.take_turn(caller.token_id if caller is not None else "")
         if len(given) > 1:
             return _denied("the request has more than one Authorization header")
         if caller is None:
             return _denied("invalid token" if any(given) else "a bearer token is required")
-        if refusal := note_token(scope, caller.token_id):
+        if connection is not None and (refusal := connection.note_token(caller.token_id)):
             return message(refusal, 429, {"Connection": "close"})
         scope["caller"] = caller
         return None
@@ -144,9 +147,6 @@ class Gate:
         caller = self._plane.caller(token, path.removeprefix(STATEMENTS).lower())
         scope[BY_PLANE] = caller is not None
         return caller
-
-    def _announcing(self, name: bytes, value: bytes) -> tuple[bytes, bytes]:
-        return name, value + self._announced if name.lower() == b"sqlshell-extensions" else value
 
 
 def _denied(text: str) -> Response:

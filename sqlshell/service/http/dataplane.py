@@ -22,7 +22,7 @@ from sqlshell.interface.models import ColumnInfo, DataplaneRequest
 from sqlshell.service.catalog import Caller, Catalog
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.budget import Budget, Lease
-from sqlshell.service.http.connections import note_token
+from sqlshell.service.http.responses import connection_of
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.streams import Query
 from sqlshell.service.settings import Settings
@@ -149,8 +149,8 @@ async def stream(socket: WebSocket, statements: StatementService, plane: DataPla
         )
         await _error(socket, message or "the query has finished", state)
         return
-    refusal = note_token(socket.scope, caller.token_id)
-    if refusal:
+    connection = connection_of(socket.scope)
+    if connection is not None and (refusal := connection.note_token(caller.token_id)):
         await socket.close(TRY_LATER, refusal)
         return
     sending = asyncio.ensure_future(_send(socket, statements, organization, query, session, unread))

@@ -6,19 +6,17 @@ import asyncio
 import contextlib
 import re
 from collections.abc import AsyncIterator, Mapping
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import msgspec
-from msgspec import Struct
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import Receive, Scope, Send
 
 from sqlshell.service.http.budget import Lease
-from sqlshell.service.http.connections import is_disconnected
 
-EXTENSIONS = {"Sqlshell-Extensions": "batch, sessions, copy, whole-result, engines, describe", "Vary": "Accept, Prefer"}
-"""Headers of each response: what this service supports beyond the interface, and what chooses the form of a result."""
+CONNECTION = "sqlshell.connection"
+"""Key of the connection in the state of a request's scope."""
 
 JSON = "application/json"
 
@@ -43,11 +41,16 @@ class BadRequest(Exception):
 
 
 def message(text: str, status: int, headers: dict[str, str] | None = None) -> Response:
-    return Response(msgspec.json.encode({"message": text}), status, EXTENSIONS | (headers or {}), JSON)
+    return Response(msgspec.json.encode({"message": text}), status, headers, JSON)
 
 
 def json_response(body: bytes, status: int = 200) -> Response:
-    return Response(body, status, EXTENSIONS, JSON)
+    return Response(body, status, media_type=JSON)
+
+
+def connection_of(scope: Scope) -> Any:
+    """Return the Connection of a request; None in the embedded service, which has none and does not import it."""
+    return scope.get("state", {}).get(CONNECTION)
 
 
 class Content:
@@ -61,12 +64,11 @@ class Content:
         self._file = file
         self._lease = lease
 
-    def limit(self, span: Span) -> Content:
-        """The same with only these bytes of what the file has from its start. Raises OSError."""
+    def limit(self, start: int, end: int) -> None:
+        """Leave only the bytes [start, end) of the file. Raises OSError."""
         assert self._file is not None
-        self._file.seek(span.start)
-        self.size = span.end - span.start
-        return self
+        self._file.seek(start)
+        self.size = end - start
 
     async def pieces(self) -> AsyncIterator[bytes | memoryview]:
         """Raises OSError."""
@@ -103,18 +105,19 @@ class ContentResponse(Response):
         before: bytes = b"",
         behind: bytes = b"",
     ) -> None:
-        super().__init__(None, status, EXTENSIONS | dict(headers), media)
+        super().__init__(None, status, headers, media)
         self._content = content
         self._before, self._behind = before, behind
         self.headers["content-length"] = str(len(before) + content.size + len(behind))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        connection = connection_of(scope)
         try:
             await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
             if scope["method"] != "HEAD":
                 await send({"type": "http.response.body", "body": self._before, "more_body": True})
                 async for piece in self._content.pieces():
-                    if is_disconnected(scope):
+                    if connection is not None and connection.gone:
                         return
                     await send({"type": "http.response.body", "body": piece, "more_body": True})
             await send({"type": "http.response.body", "body": self._behind})
@@ -125,38 +128,29 @@ class ContentResponse(Response):
             await self._content.aclose()
 
 
-class Span(Struct, frozen=True):
-    """The bytes in [start, end)."""
-
-    start: int
-    end: int
-
-
-class ConditionalResponse(Struct, frozen=True):
-    """The response to a request for a file: its status and headers, and the bytes; None for a response without them."""
-
-    status: int
-    headers: dict[str, str]
-    span: Span | None = None
-
-
-def conditional_response(request: Request, tag: str, size: int) -> ConditionalResponse:
-    """The response to a request for a file of `size` bytes with the ETag `tag`: 200, 206, 304, 412 or 416."""
-    headers = {"ETag": tag, "Accept-Ranges": "bytes"}
+async def file_response(
+    request: Request, content: Content, tag: str, media: str, headers: Mapping[str, str] = {}
+) -> Response:
+    """Make the response to a request for a file with the ETag `tag`, whole or in part: 200, 206, 304, 412 or 416."""
+    own, span, refusal = {"ETag": tag, "Accept-Ranges": "bytes"}, None, None
     if "if-match" in request.headers and not _names(request, "if-match", tag, weak=False):
-        return ConditionalResponse(412, headers)
-    if _names(request, "if-none-match", tag, weak=True):
-        return ConditionalResponse(304, headers)
-    span = None
-    if request.headers.get("if-range", tag) == tag:
+        refusal = message("the ETag of the file has changed", 412, own)
+    elif _names(request, "if-none-match", tag, weak=True):
+        refusal = Response(None, 304, own)
+    elif request.headers.get("if-range", tag) == tag:
         try:
-            span = read_range(request.headers.get("range", ""), size)
+            span = read_range(request.headers.get("range", ""), content.size)
         except ValueError:
-            return ConditionalResponse(416, {**headers, "Content-Range": f"bytes */{size}"})
+            text = "range not satisfiable: it starts after the end of the file"
+            refusal = message(text, 416, {**own, "Content-Range": f"bytes */{content.size}"})
+    if refusal is not None:
+        await content.aclose()
+        return refusal
     if span is None:
-        return ConditionalResponse(200, {**headers, "Content-Length": str(size)}, Span(0, size))
-    headers["Content-Range"] = f"bytes {span.start}-{span.end - 1}/{size}"
-    return ConditionalResponse(206, {**headers, "Content-Length": str(span.end - span.start)}, span)
+        return ContentResponse(content, 200, {**own, **headers}, media)
+    own["Content-Range"] = f"bytes {span[0]}-{span[1] - 1}/{content.size}"
+    content.limit(*span)
+    return ContentResponse(content, 206, {**own, **headers}, media)
 
 
 def prefers(request: Request, media: str, other: str) -> bool:
@@ -177,18 +171,9 @@ def accepts(request: Request, media: str) -> bool:
     return next((weights[name] for name in ranges if name in weights), 0.0) > 0
 
 
-def without_bytes(part: ConditionalResponse) -> Response:
-    """The response to a request for a file, without its bytes."""
-    if part.status == 304:
-        return Response(None, 304, EXTENSIONS | part.headers)
-    text = {412: "the ETag of the file has changed", 416: "range not satisfiable: it starts after the end of the file"}[
-        part.status
-    ]
-    return message(text, part.status, part.headers)
-
-
-def read_range(header: str, size: int) -> Span | None:
-    """Parse a Range header; None for a form that may be ignored (several ranges).
+def read_range(header: str, size: int) -> tuple[int, int] | None:
+    """Parse a Range header into the offsets of its first byte and behind its last; None for a form that may be ignored
+    (several ranges).
 
     Raises ValueError for a range that cannot be satisfied.
     """
@@ -199,13 +184,13 @@ def read_range(header: str, size: int) -> Span | None:
         length = min(int(match[2]), size)
         if not length:
             raise ValueError(header)
-        return Span(size - length, size)
+        return size - length, size
     start, end = int(match[1]), min(int(match[2]) + 1, size) if match[2] else size
     if match[2] and int(match[2]) < start:
         return None
     if start >= size:
         raise ValueError(header)
-    return Span(start, end)
+    return start, end
 
 
 def _names(request: Request, header: str, tag: str, *, weak: bool) -> bool:

@@ -41,10 +41,9 @@ from sqlshell.service.http.responses import (
     Content,
     ContentResponse,
     accepts,
-    conditional_response,
+    file_response,
     has_preference,
     json_response,
-    without_bytes,
 )
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engine_file
@@ -272,11 +271,7 @@ class Responses:
             return None
         with _reading(record):
             content = await self._partitions.whole(record, typed=not accepts_json)
-        part = conditional_response(request, f'"{record.statement_id}"', content.size)
-        if part.span is None:
-            await content.aclose()
-            return without_bytes(part)
-        return ContentResponse(content.limit(part.span), part.status, part.headers, PARQUET)
+        return await file_response(request, content, f'"{record.statement_id}"', PARQUET)
 
     async def batch(self, batch: Batch, start: int, timezone: str, request: Request) -> Response:
         """The finished statements of a batch from number `start` on, as many as fit into one response.
