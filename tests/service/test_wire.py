@@ -333,8 +333,10 @@ def test_compressed_bodies_are_refused(small: Served) -> None:
         (b'{"statement":"select 1",' + b",".join(b'"k%d":1' % number for number in range(50_000)) + b"}", 413),
         (b'{"statements":[' + b",".join([b'"\\\\"'] * 100_000) + b"]}", 413),
         (b'{"statement":"select 1","parameters":{"rowLimit":' + b"9" * 500_000 + b"}}", 400),
+        (b'{"statement":"select 1","x":' + b"9" * 100_000 + b"}", 413),
+        (b'{"statement":"select 1"' + b" " * 100_000 + b"}", 413),
     ],
-    ids=["deep", "objects", "keys", "statements", "digits"],
+    ids=["deep", "objects", "keys", "statements", "digits", "more", "blanks"],
 )
 def test_hostile_json_is_refused(small: Served, body: bytes, status: int) -> None:
     with Client(small) as client:

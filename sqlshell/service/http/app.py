@@ -46,7 +46,7 @@ from sqlshell.service.http.responses import (
     message,
     prefers,
 )
-from sqlshell.service.http.results import Partitions, Responses, combined_response
+from sqlshell.service.http.results import Responses, combined_response
 from sqlshell.service.objects.attachments import SOURCES, path_of
 from sqlshell.service.objects.names import name_pattern
 from sqlshell.service.settings import Settings
@@ -121,8 +121,7 @@ class Endpoints:
             self._forwarding = Forwarding(statements.cluster)
             key = statements.cluster.key("data plane")
         self.plane = DataPlane(statements.organizations.catalog, settings, key)
-        self._partitions = Partitions(statements.organizations, self._unread)
-        self._responses = Responses(self._partitions, self.plane)
+        self._responses = Responses(statements.organizations, self.plane, self._unread)
         self._document = b""
 
     def routes(self) -> list[BaseRoute]:
@@ -137,7 +136,7 @@ class Endpoints:
         if self._settings.legacy:
             from sqlshell.service.http.legacy import Legacy
 
-            legacy = Legacy(self._statements, self._settings, self._bodies, self._partitions)
+            legacy = Legacy(self._statements, self._settings, self._bodies, self._responses)
             routes += [
                 Route("/run-statement", legacy.run, methods=["POST"]),
                 Route("/copy/{kind}/{organization}/{name:path}", self.download, methods=["GET"]),

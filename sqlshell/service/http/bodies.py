@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 import msgspec
-from python_multipart.multipart import MultipartParser, parse_options_header
+from python_multipart.multipart import MultipartParser, MultipartState, parse_options_header
 from starlette.requests import Request
 
 from sqlshell.interface.models import StatementRequest
@@ -42,7 +42,10 @@ BODY_PART = 8
 """One body may use 1/8 of the memory for all bodies."""
 
 OVERHEAD = 64 << 10
-"""The maximum size of a request without its statement, in bytes."""
+"""The maximum size of a request without its statements, in bytes."""
+
+ESCAPED = 12
+"""Bytes of JSON that one character takes at most."""
 
 BATCH = 1000
 """The maximum number of statements of a batch."""
@@ -129,14 +132,9 @@ def text_limit(settings: Settings) -> int:
 
 async def decoded(body: bytearray, settings: Settings) -> StatementRequest:
     """Decode a statement request, in a thread if it is large."""
-    strings = 0
-    for start in range(0, len(body), LARGE):
-        # Unescaped quotes, of which each string has two. In pieces, because each look blocks all threads.
-        piece = body[start : start + LARGE]
-        strings += piece.count(b'"') - piece.count(b'\\"')
-        if strings > 2 * STRINGS:
-            raise BadRequest(f"request: the body has more than {STRINGS} strings", 413)
-        await asyncio.sleep(0)
+    quotes = body.count(b'"')
+    if quotes > 2 * STRINGS and quotes - body.count(b'\\"') > 2 * STRINGS:
+        raise BadRequest(f"request: the body has more than {STRINGS} strings", 413)
     try:
         request = await asyncio.to_thread(_decode, body) if len(body) > LARGE else _decode(body)
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
@@ -147,6 +145,8 @@ async def decoded(body: bytearray, settings: Settings) -> StatementRequest:
     except RecursionError:
         raise BadRequest("request: the JSON is nested too deeply") from None
     check_request(request, settings)
+    if len(body) > OVERHEAD + ESCAPED * sum(map(len, request.statements or [request.statement])):
+        raise BadRequest(f"request: more than {OVERHEAD} bytes beside the statements", 413)
     return request
 
 
@@ -178,7 +178,6 @@ class Form:
         self._lease = lease
         self._uploads = uploads
         self._parts = self._texts = self._bytes = 0
-        self._ended = False
         self._header, self._disposition = bytearray(), bytearray()
         self._name = ""
         self._file: BinaryIO | None = None
@@ -198,7 +197,6 @@ class Form:
                     "on_headers_finished": self._headers_finished,
                     "on_part_data": self._data,
                     "on_part_end": self._end,
-                    "on_end": self._finish,
                 },
             )
             size = 0
@@ -209,7 +207,7 @@ class Form:
                 else:
                     await asyncio.to_thread(parser.write, chunk)
             parser.finalize()
-            if not self._ended:
+            if parser.state is not MultipartState.END:
                 raise BadRequest("the form ends without its closing boundary")
         except BaseException as error:
             if self._file is not None:
@@ -276,9 +274,6 @@ class Form:
             with self._storing():
                 self._file.close()
             self._file = None
-
-    def _finish(self) -> None:
-        self._ended = True
 
     @contextlib.contextmanager
     def _storing(self) -> Iterator[None]:

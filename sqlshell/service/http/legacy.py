@@ -19,7 +19,7 @@ from sqlshell.service.catalog import Caller
 from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.bodies import Bodies, Form, check_names, check_statement
 from sqlshell.service.http.responses import BadRequest, message
-from sqlshell.service.http.results import Partitions
+from sqlshell.service.http.results import Responses
 from sqlshell.service.settings import Settings
 from sqlshell.service.statements.executor import is_creation_row
 from sqlshell.service.statements.service import StatementService
@@ -39,13 +39,11 @@ _WORDS = re.compile(r"\s*(\w+)(?:\s+(?:or\s+replace\s+|temp(?:orary)?\s+)*(\w+))
 class Legacy:
     """Serves the legacy endpoints."""
 
-    def __init__(
-        self, statements: StatementService, settings: Settings, bodies: Bodies, partitions: Partitions
-    ) -> None:
+    def __init__(self, statements: StatementService, settings: Settings, bodies: Bodies, responses: Responses) -> None:
         self._statements = statements
         self._settings = settings
         self._bodies = bodies
-        self._partitions = partitions
+        self._responses = responses
 
     async def run(self, request: Request) -> Response:
         """POST /run-statement."""
@@ -110,7 +108,7 @@ class Legacy:
             if outcome is not None and outcome.columns and not is_creation_row(outcome):
                 names = _distinct([column.name or "" for column in outcome.columns])
                 for partition in range(len(record.spool.layout.counts)):
-                    async with contextlib.aclosing(await self._partitions.rows(record, partition, "UTC")) as rows:
+                    async with contextlib.aclosing(await self._responses.rows(record, partition, "UTC")) as rows:
                         body = b"".join([piece async for piece in rows.pieces()])
                         objects = await asyncio.to_thread(_objects, names, body)
                         if objects:

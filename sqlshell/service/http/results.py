@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
-from bisect import bisect_left
-from collections import OrderedDict
 from collections.abc import Iterator
-from functools import partial
 from typing import BinaryIO
 
 import msgspec
@@ -58,178 +55,20 @@ BATCH_BYTES = 1 << 20
 MINIMAL_BYTES = 1 << 20
 """The rows of a result with fewer bytes of JSON are always in the response."""
 
-STRETCH_BYTES = 8 << 20
-"""Partitions that begin within the same window of this many bytes of JSON, a stretch, are rendered together: that takes
-half the time.
-"""
-
-STRETCHES = 4
-"""The number of rendered stretches that are kept for the readers of other partitions."""
-
 REST_SECONDS = 2.0
 """How long after the last read the memory for readers is released."""
 
 CLOSED = b"]}"
 
 
-class Partitions:
-    """Reads partitions of records. Used from one event loop. `unread` is the budget for rows that are not sent yet."""
-
-    def __init__(self, organizations: Organizations, unread: Budget) -> None:
-        self._organizations = organizations
-        self._unread = unread
-        self._stretches: OrderedDict[tuple[str, int], asyncio.Future[list[bytes]]] = OrderedDict()
-        self._idle = IdleTimer(REST_SECONDS, self._release_memory)
-
-    async def rows(self, record: Statement, number: int, timezone: str) -> Content:
-        """The rows of a partition as JSON separated by commas; aclose() them.
-
-        Waits while slow readers use the organization's share of the memory. Raises Failure and OSError.
-        """
-        layout = record.spool.layout
-        filed = layout.form == "text" and bool(layout.ends) and not _moved(record, timezone)
-        size = _size(layout, number)
-        lease = await self._unread.wait(record.organization, min(size, PIECE) if filed else size)
-        try:
-            if filed:
-                file, size = await asyncio.to_thread(record.spool.open, number)
-                return Content(size, file=file, lease=lease)
-            body = await self.partition(record, number, timezone)
-            return Content(len(body), body, lease=lease)
-        except BaseException:
-            lease.close()
-            raise
-
-    async def whole(self, record: Statement, *, typed: bool) -> Content:
-        """The file of a result, or one made of a result that is kept as text; aclose() it. With `typed` also one made
-        of a file that contains text.
-
-        Waits as rows() does. Raises Failure and OSError.
-        """
-        lease = await self._unread.wait(record.organization, PIECE)
-        try:
-            server = self._organizations.server
-            has_text = server is not None and server.traits.text_in_files
-            if record.spool.layout.typed and not (typed and has_text):
-                file, size = await asyncio.to_thread(record.spool.open_whole)
-            else:
-                file, size = await self._converted(record)
-            return Content(size, file=file, lease=lease)
-        except BaseException:
-            lease.close()
-            raise
-
-    async def _converted(self, record: Statement) -> tuple[BinaryIO, int]:
-        """A file of the engine's format made of a result that is kept as text; it no longer has a name."""
-        organization = await asyncio.to_thread(self._organizations.get, record.organization)
-        outcome, spool = record.outcome, record.spool
-        assert outcome is not None
-        target = organization.folder(RENDERING) / str(uuid.uuid4())
-        rows = target.with_suffix(".rows") if spool.path is None else await asyncio.to_thread(spool.local_path)
-        numbers = [number for number, _ in outcome.zoned]
-        try:
-            if spool.path is None:
-                await asyncio.to_thread(rows.write_bytes, spool.body)
-            convert = organization.engine.convert
-            await organization.run(convert, rows, spool.layout.ends, outcome.columns or [], numbers, target)
-            return await asyncio.to_thread(open_engine_file, target)
-        finally:
-            target.unlink(missing_ok=True)
-            if spool.path is None:
-                rows.unlink(missing_ok=True)
-
-    async def partition(self, record: Statement, number: int, timezone: str) -> bytes:
-        """The rows of a partition as JSON separated by commas. Raises Failure and OSError."""
-        layout, outcome = record.spool.layout, record.outcome
-        if layout.form == "record":
-            rows = record.spool.partition(number)
-        elif layout.form == "text":
-            rows = await asyncio.to_thread(record.spool.partition, number)
-        else:
-            rows = await self._from_engine(record, number) if layout.rows else b""
-        if outcome is not None and _moved(record, timezone):
-            return await asyncio.to_thread(in_zone, rows, outcome.zoned, timezone)
-        return rows
-
-    async def _from_engine(self, record: Statement, number: int) -> bytes:
-        first, last = stretch(record.spool.layout, number)
-        key = (record.statement_id, first)
-        rendering = self._stretches.get(key)
-        if rendering is None:
-            rendering = self._stretches[key] = asyncio.ensure_future(self._read(record, first, last))
-            rendering.add_done_callback(partial(self._rendered, key))
-            if len(self._stretches) > STRETCHES:
-                self._stretches.popitem(last=False)
-        self._stretches.move_to_end(key)
-        partitions = await asyncio.shield(rendering)
-        self._idle.restart()
-        return partitions[number - first]
-
-    def _rendered(self, key: tuple[str, int], rendering: asyncio.Future[list[bytes]]) -> None:
-        """Keep neither a failure, after which the next reader tries again, nor rows that take much memory."""
-        self._idle.restart()
-        failed = rendering.cancelled() or rendering.exception() is not None
-        unwanted = failed or sum(map(len, rendering.result())) > 2 * STRETCH_BYTES
-        if unwanted and self._stretches.get(key) is rendering:
-            del self._stretches[key]
-
-    async def _read(self, record: Statement, first: int, last: int) -> list[bytes]:
-        organization = await asyncio.to_thread(self._organizations.get, record.organization)
-        path = await asyncio.to_thread(record.spool.local_path)
-        counts = record.spool.layout.counts
-        partitions: list[bytes] = await organization.run(
-            organization.engine.read, path, sum(counts[:first]), counts[first:last]
-        )
-        return partitions
-
-    def _release_memory(self) -> None:
-        """Release the memory for readers."""
-        self._stretches.clear()
-        engines = [organization.engine for organization in self._organizations.opened()]
-
-        def release_memory() -> None:
-            for engine in engines:
-                engine.release_memory()
-            return_unused_memory()
-
-        in_thread(release_memory)
-
-
-def _size(layout: Layout, number: int) -> int:
-    """The approximate size of a partition, in bytes."""
-    if number >= len(layout.ends):
-        return PARTITION_BYTES
-    return layout.ends[number] - (layout.ends[number - 1] if number else 0)
-
-
-def _moved(record: Statement, timezone: str) -> bool:
-    """Whether a result contains instants that must be converted from UTC."""
-    return record.outcome is not None and bool(record.outcome.zoned) and timezone != "UTC"
-
-
-def stretch(layout: Layout, number: int) -> tuple[int, int]:
-    """The range of partitions that are rendered together with one: the first, and the last plus 1.
-
-    The first partition, which comes with the statement's response, is rendered alone: the client may not need more, or
-    fetch the others as a file.
-    """
-    if number == 0:
-        return 0, 1
-    ends = layout.ends
-    if len(ends) <= number:
-        # Stored by a version that did not record `ends`.
-        return number, number + 1
-    window = (ends[number - 1] if number else 0) // STRETCH_BYTES
-    first = bisect_left(ends, window * STRETCH_BYTES) + 1 if window else 1
-    return first, min(len(ends), bisect_left(ends, (window + 1) * STRETCH_BYTES) + 1)
-
-
 class Responses:
-    """Makes responses from records."""
+    """Makes responses from records. `unread` is the budget for rows that are not sent yet."""
 
-    def __init__(self, partitions: Partitions, plane: DataPlane) -> None:
-        self._partitions = partitions
+    def __init__(self, organizations: Organizations, plane: DataPlane, unread: Budget) -> None:
+        self._organizations = organizations
         self._plane = plane
+        self._unread = unread
+        self._idle = IdleTimer(REST_SECONDS, self._release_memory)
 
     async def one(self, record: Statement, partition: int, timezone: str, request: Request) -> Response:
         """The response for a record: a status while it runs, a failure, or a result set with one partition.
@@ -270,7 +109,7 @@ class Responses:
         if self._left_to_plane(record, request) or (accepts_json and not record.spool.layout.typed):
             return None
         with _reading(record):
-            content = await self._partitions.whole(record, typed=not accepts_json)
+            content = await self._whole(record, typed=not accepts_json)
         return await file_response(request, content, f'"{record.statement_id}"', PARQUET)
 
     async def batch(self, batch: Batch, start: int, timezone: str, request: Request) -> Response:
@@ -369,10 +208,10 @@ class Responses:
             return None
         if not wanted or _minimal(record, request):
             return None
+        if record.spool.layout.form == "record":
+            return await self._partition(record, partition, record.zone(timezone))
         with _reading(record):
-            if record.spool.layout.form != "record":
-                return await self._partitions.rows(record, partition, record.zone(timezone))
-            return await self._partitions.partition(record, partition, record.zone(timezone))
+            return await self.rows(record, partition, record.zone(timezone))
 
     def _left_to_plane(self, record: Statement, request: Request) -> bool:
         """Whether only the data plane sends the rows of a result, and the request did not come to it."""
@@ -384,6 +223,109 @@ class Responses:
         if caller.token_id != record.owner or request.method == "HEAD" or is_by_plane(request):
             return None
         return record.take_secret()
+
+    async def rows(self, record: Statement, number: int, timezone: str) -> Content:
+        """The rows of a partition as JSON separated by commas; aclose() them.
+
+        Waits while slow readers use the organization's share of the memory. Raises Failure and OSError.
+        """
+        layout = record.spool.layout
+        filed = layout.form == "text" and bool(layout.ends) and not _moved(record, timezone)
+        size = _size(layout, number)
+        lease = await self._unread.wait(record.organization, min(size, PIECE) if filed else size)
+        try:
+            if filed:
+                file, size = await asyncio.to_thread(record.spool.open, number)
+                return Content(size, file=file, lease=lease)
+            body = await self._partition(record, number, timezone)
+            return Content(len(body), body, lease=lease)
+        except BaseException:
+            lease.close()
+            raise
+
+    async def _whole(self, record: Statement, *, typed: bool) -> Content:
+        """The file of a result, or one made of a result that is kept as text; aclose() it. With `typed` also one made
+        of a file that contains text.
+
+        Waits as rows() does. Raises Failure and OSError.
+        """
+        lease = await self._unread.wait(record.organization, PIECE)
+        try:
+            server = self._organizations.server
+            has_text = server is not None and server.traits.text_in_files
+            if record.spool.layout.typed and not (typed and has_text):
+                file, size = await asyncio.to_thread(record.spool.open_whole)
+            else:
+                file, size = await self._converted(record)
+            return Content(size, file=file, lease=lease)
+        except BaseException:
+            lease.close()
+            raise
+
+    async def _converted(self, record: Statement) -> tuple[BinaryIO, int]:
+        """A file of the engine's format made of a result that is kept as text; it no longer has a name."""
+        organization = await asyncio.to_thread(self._organizations.get, record.organization)
+        outcome, spool = record.outcome, record.spool
+        assert outcome is not None
+        target = organization.folder(RENDERING) / str(uuid.uuid4())
+        rows = target.with_suffix(".rows") if spool.path is None else await asyncio.to_thread(spool.local_path)
+        numbers = [number for number, _ in outcome.zoned]
+        try:
+            if spool.path is None:
+                await asyncio.to_thread(rows.write_bytes, spool.body)
+            convert = organization.engine.convert
+            await organization.run(convert, rows, spool.layout.ends, outcome.columns or [], numbers, target)
+            return await asyncio.to_thread(open_engine_file, target)
+        finally:
+            target.unlink(missing_ok=True)
+            if spool.path is None:
+                rows.unlink(missing_ok=True)
+
+    async def _partition(self, record: Statement, number: int, timezone: str) -> bytes:
+        """The rows of a partition as JSON separated by commas. Raises Failure and OSError."""
+        layout, outcome = record.spool.layout, record.outcome
+        if layout.form == "record":
+            rows = record.spool.partition(number)
+        elif layout.form == "text":
+            rows = await asyncio.to_thread(record.spool.partition, number)
+        else:
+            rows = await self._rendered(record, number) if layout.rows else b""
+        if outcome is not None and _moved(record, timezone):
+            return await asyncio.to_thread(in_zone, rows, outcome.zoned, timezone)
+        return rows
+
+    async def _rendered(self, record: Statement, number: int) -> bytes:
+        organization = await asyncio.to_thread(self._organizations.get, record.organization)
+        path = await asyncio.to_thread(record.spool.local_path)
+        counts, read = record.spool.layout.counts, organization.engine.read
+        try:
+            [rows] = await organization.run(read, path, sum(counts[:number]), counts[number : number + 1])
+        finally:
+            self._idle.restart()
+        return bytes(rows)
+
+    def _release_memory(self) -> None:
+        """Release the memory for readers."""
+        engines = [organization.engine for organization in self._organizations.opened()]
+
+        def release_memory() -> None:
+            for engine in engines:
+                engine.release_memory()
+            return_unused_memory()
+
+        in_thread(release_memory)
+
+
+def _size(layout: Layout, number: int) -> int:
+    """The approximate size of a partition, in bytes."""
+    if number >= len(layout.ends):
+        return PARTITION_BYTES
+    return layout.ends[number] - (layout.ends[number - 1] if number else 0)
+
+
+def _moved(record: Statement, timezone: str) -> bool:
+    """Whether a result contains instants that must be converted from UTC."""
+    return record.outcome is not None and bool(record.outcome.zoned) and timezone != "UTC"
 
 
 def _minimal(record: Statement, request: Request) -> bool:
