@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import inspect
 import io
-from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from prompt_toolkit import PromptSession, renderer
+from prompt_toolkit import PromptSession
 from prompt_toolkit.application import create_app_session
 from prompt_toolkit.application.current import set_app
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
@@ -21,18 +19,13 @@ from prompt_toolkit.filters import to_filter
 from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.history import InMemoryHistory
 from prompt_toolkit.input import DummyInput
-from prompt_toolkit.layout.containers import Window
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, TabsProcessor
 from prompt_toolkit.output.vt100 import Vt100_Output
 
-from sqlshell.shell.interactive.editing import input_drawing
 from sqlshell.shell.interactive.editing.continuation import Continuations
 from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory, suggest_at_once
-from sqlshell.shell.interactive.editing.input_drawing import COPY_BODY, RowCopier, draw_lightly
-from sqlshell.shell.interactive.editing.unchanged_rows import COMPARE, skip_unchanged_rows
+from sqlshell.shell.interactive.editing.input_drawing import draw_lightly
 from sqlshell.shell.interactive.look.highlight import LineLexer
-
-WHOLE = inspect.unwrap(getattr(renderer, COMPARE))
 
 TEXT = st.lists(
     st.sampled_from(
@@ -46,8 +39,8 @@ def continuation(width: int, line: int, row: int) -> StyleAndTextTuples:
     return [("class:continuation", " " * width if row else "-> ".rjust(width))]
 
 
-def session(light: bool, wrapped: bool) -> PromptSession[str]:
-    output = Vt100_Output(io.StringIO(), lambda: Size(rows=12, columns=40))
+def session(light: bool, wrapped: bool, rows: int = 250) -> PromptSession[str]:
+    output = Vt100_Output(io.StringIO(), lambda: Size(rows=rows, columns=40))
     with create_app_session(DummyInput(), output):
         made: PromptSession[str] = PromptSession(
             [("bold", "first\nlocal> ")],
@@ -77,19 +70,6 @@ def drawn(prompt: PromptSession[str], document: Document) -> object:
     return cells, screen.get_cursor_position(app.layout.current_window), screen.height
 
 
-def test_rows_that_are_kept_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def work() -> int:
-        prompt, most = session(light=True, wrapped=True), 0
-        copier = getattr(prompt.app.layout.current_window, COPY_BODY)
-        for number in range(10):
-            drawn(prompt, Document("\n".join(f"select {number}, {line};" for line in range(8))))
-            most = max(most, len(copier._rows))
-        return most
-
-    monkeypatch.setattr(input_drawing, "KEPT", 20)
-    assert 20 < asyncio.run(work()) <= 28
-
-
 @pytest.mark.slow("many generated cases")
 @settings(max_examples=20, deadline=None)
 @given(st.booleans(), st.lists(st.tuples(TEXT, st.integers(0)), min_size=1, max_size=6))
@@ -99,80 +79,22 @@ def test_a_screen_is_the_one_that_prompt_toolkit_draws(wrapped: bool, steps: lis
         for text, at in steps:
             document = Document(text, at % (len(text) + 1))
             assert drawn(light, document) == drawn(plain, document)
-        copier = getattr(light.app.layout.current_window, COPY_BODY)
-        assert isinstance(copier, RowCopier)
-        assert not copier.failed
 
     asyncio.run(compare())
 
 
-SCREENS = ["from t;\n" * 30, "from t;\nselect (1);\n" * 9, "text"]
+def test_a_long_statement_scrolls_in_half_of_the_screen() -> None:
+    async def heights() -> list[int]:
+        text, found = Document("\n".join(map(str, range(90)))), []
+        for light in (True, False):
+            prompt = session(light, wrapped=True, rows=24)
+            drawn(prompt, text)
+            info = prompt.app.layout.current_window.render_info
+            assert info is not None
+            found.append(info.window_height)
+        return found
 
-
-def changed_parameters(self: Window, *given: Any, get_line_prefix: Any = None, **others: Any) -> Any:
-    return COPIED(self, *given, get_line_prefix=get_line_prefix, **others)
-
-
-COPIED = getattr(Window, COPY_BODY)
-
-
-@pytest.mark.slow("many generated cases")
-@settings(max_examples=20, deadline=None)
-@given(st.booleans(), st.lists(st.tuples(TEXT, st.integers(0)), min_size=1, max_size=6))
-def test_what_is_written_is_the_same_without_rows_that_are_as_before(
-    wrapped: bool, steps: list[tuple[str, int]]
-) -> None:
-    def written() -> str:
-        prompt = session(True, wrapped)
-        for text, at in steps:
-            drawn(prompt, Document(text, at % (len(text) + 1)))
-        output = prompt.app.output
-        assert isinstance(output, Vt100_Output)
-        assert isinstance(output.stdout, io.StringIO)
-        return output.stdout.getvalue()
-
-    async def compare() -> None:
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(renderer, COMPARE, WHOLE)
-            whole = written()
-            skip_unchanged_rows()
-            assert getattr(renderer, COMPARE) is not WHOLE
-            assert written() == whole
-
-    asyncio.run(compare())
-
-
-def test_rows_are_compared_by_prompt_toolkit_where_its_function_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    def other(screen: object) -> None:
-        return None
-
-    monkeypatch.setattr(renderer, COMPARE, other)
-    skip_unchanged_rows()
-    assert getattr(renderer, COMPARE) is other
-
-
-def test_prompt_toolkit_draws_alone_where_its_method_is_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    async def compare() -> None:
-        plain = session(False, True)
-        monkeypatch.setattr(Window, COPY_BODY, changed_parameters)
-        light = session(True, True)
-        assert not isinstance(getattr(light.app.layout.current_window, COPY_BODY), RowCopier)
-        for text in SCREENS:
-            assert drawn(light, Document(text, 3)) == drawn(plain, Document(text, 3))
-
-    asyncio.run(compare())
-
-
-def test_prompt_toolkit_draws_alone_after_an_error() -> None:
-    async def compare() -> None:
-        light, plain = session(True, True), session(False, True)
-        copier = getattr(light.app.layout.current_window, COPY_BODY)
-        copier._copied = None
-        for text in SCREENS:
-            assert drawn(light, Document(text, 3)) == drawn(plain, Document(text, 3))
-        assert copier.failed
-
-    asyncio.run(compare())
+    assert asyncio.run(heights()) == [12, 23]
 
 
 @settings(max_examples=100, deadline=None)

@@ -45,7 +45,6 @@ from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHi
 from sqlshell.shell.interactive.editing.input_drawing import draw_lightly
 from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
 from sqlshell.shell.interactive.editing.reflow import breaks_rows, erase_broken_rows
-from sqlshell.shell.interactive.editing.unchanged_rows import skip_unchanged_rows
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt_typed_ahead
 from sqlshell.shell.interactive.look.highlight import LineLexer
@@ -354,7 +353,6 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
     prompt.app.before_render += lambda _: _make_room(prompt)
     suggest_at_once(prompt.default_buffer, SuggestFromHistory())
     draw_lightly(prompt, continuation)
-    skip_unchanged_rows()
     if breaks_rows(os.environ):
         erase_broken_rows(prompt)
     _read_keys(prompt)
