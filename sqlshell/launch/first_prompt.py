@@ -20,10 +20,8 @@ from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams, choose_colors
 from sqlshell.shell.interactive.look.context_line import QUIET, Fragments, Shown, context_line
 from sqlshell.shell.interactive.look.paint import RESET, color_depth, painter, sgr
-from sqlshell.shell.interactive.look.terminal_background import background
-from sqlshell.shell.interactive.look.terminal_features import draws
 from sqlshell.shell.interactive.look.themes import DEFAULT, LIGHT, load
-from sqlshell.shell.interactive.terminal import Unechoed
+from sqlshell.shell.interactive.terminal import Unechoed, background, draws
 from sqlshell.version import __version__
 
 STOPPING = (

@@ -268,9 +268,9 @@ class _Start:
 
     def _run_prompt(self, endpoint: Endpoint, front_end: PromptFrontEnd, ready: Callable[[], None]) -> int:
         from sqlshell.launch.first_prompt import greeting_of
-        from sqlshell.shell.interactive.look.terminal_background import background
         from sqlshell.shell.interactive.look.themes import LIGHT
         from sqlshell.shell.interactive.loop import interact
+        from sqlshell.shell.interactive.terminal import background
 
         invocation, first = self._invocation, self._first
 
@@ -320,7 +320,7 @@ class _Start:
         self._progress.clear()
 
     def _with_link(self, text: str, file: str) -> str:
-        from sqlshell.shell.interactive.look.terminal_features import draws, shows_links, with_file_link
+        from sqlshell.shell.interactive.terminal import draws, shows_links, with_file_link
 
         shown = bool(self._settings["terminal_integration"]) and draws(self._streams.stderr, self._environ)
         return with_file_link(text, file) if shown and shows_links(self._environ) else text
@@ -337,7 +337,7 @@ class _Start:
         if not shown or not streams.stderr.isatty() or self._environ.get("TERM", "dumb") == "dumb":
             return NoProgress()
         from sqlshell.shell.interactive.look.progress_line import ProgressLine
-        from sqlshell.shell.interactive.look.terminal_features import shows_progress
+        from sqlshell.shell.interactive.terminal import shows_progress
 
         def look() -> Callable[[str, str], str]:
             from sqlshell.shell.interactive.look.paint import color_depth, part_painter

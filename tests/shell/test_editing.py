@@ -12,12 +12,12 @@ from prompt_toolkit.document import Document
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY, Own
-from sqlshell.shell.interactive.bare_words import bare_word, hint
 from sqlshell.shell.interactive.editing.continuation import Continuations
 from sqlshell.shell.interactive.editing.formatter import format_script
 from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.interactive.history import HistoryEntry, matching
 from sqlshell.shell.interactive.look.highlight import LineLexer
+from sqlshell.shell.interactive.loop import bare_word, hint
 from sqlshell.sql.script.scanner import Scanner, State
 
 TEXT = st.lists(

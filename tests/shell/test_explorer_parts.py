@@ -16,7 +16,7 @@ from sqlshell.result import Batch, Column, Result
 from sqlshell.shell.explorer import browsing
 from sqlshell.shell.explorer.browsing import RememberedPositions, browse
 from sqlshell.shell.explorer.summary import ColumnFacts, facts_of_values, pretty, sort_key, summary
-from sqlshell.shell.interactive import clipboard
+from sqlshell.shell.interactive import terminal as tty
 from sqlshell.shell.interactive.editing.keys import _first_word, _indent
 from sqlshell.shell.results.rows import text_table
 from tests.shell.test_explorer_grid import grid
@@ -110,18 +110,18 @@ def test_the_facts_of_texts(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("tmux", [False, True])
 def test_a_text_is_copied_by_the_terminal(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tmux: bool) -> None:
     terminal = tmp_path / "tty"
-    monkeypatch.setattr(clipboard, "Path", lambda _: terminal)
+    monkeypatch.setattr(tty, "Path", lambda _: terminal)
     monkeypatch.setenv("TMUX", "/tmp/tmux,1,0") if tmux else monkeypatch.delenv("TMUX", raising=False)
-    data = bytes(clipboard.MOST_BYTES)
-    clipboard.copy_text(data)
+    data = bytes(tty.MOST_BYTES)
+    tty.copy_text(data)
     sequence = f"\x1b]52;c;{base64.b64encode(data).decode()}\x07"
     whole = f"\x1bPtmux;\x1b{sequence}\x1b\\" if tmux else sequence
     assert terminal.read_bytes() == whole.encode()
     with pytest.raises(OutputError, match="too large for the clipboard: 1,048,577 bytes; the limit is 1,048,576"):
-        clipboard.copy_text(data + b"x")
-    monkeypatch.setattr(clipboard, "Path", lambda _: tmp_path / "no" / "tty")
+        tty.copy_text(data + b"x")
+    monkeypatch.setattr(tty, "Path", lambda _: tmp_path / "no" / "tty")
     with pytest.raises(OutputError, match="cannot copy: no terminal"):
-        clipboard.copy_text(b"x")
+        tty.copy_text(b"x")
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ from sqlshell.shell.explorer.browsing import RememberedPositions, browse
 from sqlshell.shell.explorer.explorer import Explorer
 from sqlshell.shell.explorer.keys import bindings
 from sqlshell.shell.explorer.pages import Pages
-from sqlshell.shell.interactive import clipboard
+from sqlshell.shell.interactive import terminal as tty
 
 Row = list[str | None]
 
@@ -454,7 +454,7 @@ def test_copying(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, keys: str, rows: list[Row], copied: str, said: str
 ) -> None:
     terminal = tmp_path / "tty"
-    monkeypatch.setattr(clipboard, "Path", lambda _: terminal)
+    monkeypatch.setattr(tty, "Path", lambda _: terminal)
     monkeypatch.delenv("TMUX", raising=False)
 
     async def work() -> None:
@@ -468,7 +468,7 @@ def test_copying(
 
 def test_copying_of_a_part_and_of_too_much(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     terminal = tmp_path / "tty"
-    monkeypatch.setattr(clipboard, "Path", lambda _: terminal)
+    monkeypatch.setattr(tty, "Path", lambda _: terminal)
 
     async def work() -> None:
         async with opened(Partitions(numbered(2), [["2", "x" * (1 << 20), ""]]), 120, 3) as seen:

@@ -12,9 +12,8 @@ import pytest
 from sqlshell.humanize import elapsed_time, short_number
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.shell.interactive.look import progress_line
-from sqlshell.shell.interactive.look.progress_line import ProgressLine
-from sqlshell.shell.interactive.look.remaining import Remaining
-from sqlshell.shell.interactive.look.terminal_features import shows_links, shows_progress, with_file_link
+from sqlshell.shell.interactive.look.progress_line import ProgressLine, Remaining
+from sqlshell.shell.interactive.terminal import shows_links, shows_progress, with_file_link
 from sqlshell.shell.scripts.script_place import ScriptPlace
 from sqlshell.shell.session import Running
 from sqlshell.sql.script.scanner import Statement

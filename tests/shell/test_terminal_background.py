@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.interactive.look import terminal_background
-from sqlshell.shell.interactive.look.terminal_background import background
+from sqlshell.shell.interactive import terminal as tty
+from sqlshell.shell.interactive.terminal import background
 
 
 @pytest.fixture(autouse=True)
@@ -21,7 +21,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("TERM", "xterm")
     # An answer that comes late on a busy machine is an answer.
-    monkeypatch.setattr(terminal_background, "QUERY_SECONDS", 30.0)
+    monkeypatch.setattr(tty, "QUERY_SECONDS", 30.0)
 
 
 @pytest.fixture

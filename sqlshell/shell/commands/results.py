@@ -32,7 +32,7 @@ async def clip(shell: CommandShell, args: Args) -> None:
     copied: list[str] = []
 
     async def take(result: Result) -> Summary:
-        from sqlshell.shell.interactive.clipboard import copy_text
+        from sqlshell.shell.interactive.terminal import copy_text
 
         summary, rows = await collect(result, MOST_ROWS)
         writer = form.factory(await shell.result_output.program_options())

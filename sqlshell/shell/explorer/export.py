@@ -18,7 +18,7 @@ from sqlshell.output.writers.formats import EXTENSIONS, format_for_path, format_
 from sqlshell.result import Batch
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Row
-from sqlshell.shell.interactive.clipboard import copy_text
+from sqlshell.shell.interactive.terminal import copy_text
 
 if TYPE_CHECKING:
     from sqlshell.shell.explorer.explorer import Explorer

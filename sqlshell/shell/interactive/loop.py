@@ -38,21 +38,18 @@ from sqlshell.humanize import duration
 from sqlshell.origin import EMPTY, Own, own_text
 from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.shell.commands.arguments import arguments, commands_named
-from sqlshell.shell.interactive.bare_words import HELP, bare_word, hint
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.history_suggestions import SuggestFromHistory, suggest_at_once
-from sqlshell.shell.interactive.editing.input_drawing import draw_lightly
+from sqlshell.shell.interactive.editing.input_drawing import breaks_rows, draw_lightly, erase_broken_rows
 from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
-from sqlshell.shell.interactive.editing.reflow import breaks_rows, erase_broken_rows
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
+from sqlshell.shell.interactive.history import SuggestFromHistory, suggest_at_once
 from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt_typed_ahead
 from sqlshell.shell.interactive.look.highlight import LineLexer
 from sqlshell.shell.interactive.look.paint import screen_depth
 from sqlshell.shell.interactive.look.prompt_line import continuation_text, fragments, last_line, prompt_text
-from sqlshell.shell.interactive.look.terminal_features import draws
 from sqlshell.shell.interactive.look.toolbar import Typing, call_text, toolbar_text
-from sqlshell.shell.interactive.terminal import restored
+from sqlshell.shell.interactive.terminal import draws, restored
 from sqlshell.shell.session import Session
 from sqlshell.shell.shell import Shell
 from sqlshell.sql.analysis.kinds import verb
@@ -409,3 +406,33 @@ async def _edit(shell: Shell, front_end: PromptFrontEnd, buffer: Buffer, run: bo
     buffer.document = Document(text)
     if run:
         buffer.validate_and_handle()
+
+
+_WORDS = re.compile(r"(exit|quit|help)\s*;?\s*", re.IGNORECASE)
+
+HELP = """Type:  \\? for help with sqlshell commands
+       \\h for help with SQL
+       \\g or a semicolon at the end to run a statement
+       \\q to quit"""
+
+
+def bare_word(line: str) -> str:
+    """The word that is alone on a line, which may end with a semicolon: `exit`, `help` or ""."""
+    match = _WORDS.fullmatch(line)
+    if match is None:
+        return ""
+    return "help" if match[1].lower() == "help" else "exit"
+
+
+def hint(line: str, state: State) -> str:
+    """The message for such a line inside an unfinished statement, to which the line belongs; "" for other lines.
+
+    `state` is that of the scanner before the line.
+    """
+    word = bare_word(line)
+    if not word:
+        return ""
+    if state in {State.READY, State.STATEMENT, State.PARENTHESIS}:
+        return "Use \\? for help, or Ctrl-C to clear the input." if word == "help" else "Use \\q to quit."
+    # In quotes and comments a backslash does not begin a command.
+    return "Press Ctrl-C to clear the input, and Ctrl-D to quit."

@@ -14,7 +14,7 @@ from sqlshell.errors import Exit, StatementError, Where
 from sqlshell.origin import Own
 from sqlshell.shell.commands import query_buffer, results
 from sqlshell.shell.commands.sample_data import EXISTING
-from sqlshell.shell.interactive import clipboard
+from sqlshell.shell.interactive import terminal as tty
 from tests.shell.core.scripted import Answer, Core, ScriptedClient
 
 
@@ -167,7 +167,7 @@ def test_the_clipboard_gets_what_a_file_would(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, script: str, copied: bytes
 ) -> None:
     terminal = tmp_path / "tty"
-    monkeypatch.setattr(clipboard, "Path", lambda _: terminal)
+    monkeypatch.setattr(tty, "Path", lambda _: terminal)
     monkeypatch.delenv("TMUX", raising=False)
     run(script, ScriptedClient({"select '=1+1' as a": Answer(rows=(("=1+1",),))}))
     data = base64.b64decode(terminal.read_bytes().split(b";")[2].rstrip(b"\x07"))

@@ -19,7 +19,7 @@ from sqlshell.shell.interactive.look.context_line import (
     context_line,
     short,
 )
-from sqlshell.shell.interactive.look.terminal_features import draws
+from sqlshell.shell.interactive.terminal import draws
 from sqlshell.shell.options import FIELD, STYLE
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.transaction import FAILED, OPEN
