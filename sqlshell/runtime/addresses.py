@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
 import unicodedata
 from collections.abc import Iterator
 from typing import Final
@@ -29,8 +30,7 @@ _SPECIAL: Final = tuple(
 
 _ISATAP: Final = frozenset({0x00005EFE, 0x02005EFE})
 _DOTS: Final = re.compile("[。．｡]")
-_NUMBER: Final = re.compile(r"0[xX][0-9a-fA-F]*|[0-9]+", re.ASCII)
-_PARTS: Final = 4
+_BLANK: Final = re.compile(r"\s")
 _LOW: Final = 0xFFFFFFFF
 
 
@@ -118,24 +118,8 @@ def _canonical(address: Address) -> Address:
 
 def _numbers(text: str) -> ipaddress.IPv4Address | None:
     """Parse one to four numbers, decimal, octal or hexadecimal. The last one covers the remaining bytes."""
-    parts = text.split(".")
-    if len(parts) > _PARTS or not all(len(part) <= 40 and _NUMBER.fullmatch(part) for part in parts):
-        return None
     try:
-        numbers = [_number(part) for part in parts]
-    except ValueError:
+        # It would ignore what follows a blank.
+        return None if _BLANK.search(text) else ipaddress.IPv4Address(socket.inet_aton(text))
+    except (OSError, ValueError):
         return None
-    *first, last = numbers
-    room = 8 * (_PARTS - len(first))
-    if any(number > 0xFF for number in first) or last >= 1 << room:
-        return None
-    value = last
-    for at, number in enumerate(first):
-        value |= number << 8 * (3 - at)
-    return ipaddress.IPv4Address(value)
-
-
-def _number(text: str) -> int:
-    if text[:2].lower() == "0x":
-        return int(text[2:] or "0", 16)
-    return int(text, 8) if text.startswith("0") else int(text)
