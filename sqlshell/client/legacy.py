@@ -15,9 +15,8 @@ import msgspec
 from msgspec import Struct
 
 from sqlshell.client.http.transport import Response, Transport
-from sqlshell.client.http.upload import Upload
+from sqlshell.client.http.upload import Upload, upload_of
 from sqlshell.client.statements.client import Observer, Submission, mark_uncertain, terminate
-from sqlshell.client.statements.polling import upload_of
 from sqlshell.client.statements.protocol import COLUMN_LIMIT, may_have_run, read_error, read_submission, unreadable
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, StatementError, UsageError, WaitTimeout, Where
@@ -128,7 +127,7 @@ class LegacyClient(Struct):
             raise UsageError(
                 "the statement is not valid Unicode", "check that the script is encoded in UTF-8"
             ) from None
-        return upload_of(parts, submission.attachments, "attachment", observer)
+        return upload_of(parts, submission.attachments, "attachment", observer.progress)
 
     def _read(self, answer: Response, submission: Submission) -> list[Element]:
         base = self.transport.target.name

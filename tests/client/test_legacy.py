@@ -240,10 +240,9 @@ def test_until_it_is_used_nothing_is_known_of_the_service() -> None:
 def test_everything_goes_to_the_interface_that_was_found() -> None:
     async def use(service: DetectingClient) -> None:
         assert [result.statement_id async for result in service.fetch(ID, CONTEXT)] == [ID]
-        assert service.supports_batches is None
+        assert service.supports_batches is True
         await service.terminate("q-1", CONTEXT)
         assert b"TERMINATE QUERY" in state.asked[-1][3]
-        assert service.supports_batches is True
         assert service.begin_batch([Submission("select 1"), Submission("select 2")], stop=True) is not None
         assert (service.can_refetch, service.can_cancel, await service.is_legacy()) == (True, True, False)
         assert await service.state(ID, CONTEXT) == ("00000", "")

@@ -158,9 +158,9 @@ def test_json_that_others_found_hard(service: Scripted) -> None:
 
 
 def test_a_partition_that_is_prepared_without_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sqlshell.client.results import partition_fetcher
+    from sqlshell.client.results import partitions
 
-    monkeypatch.setattr(partition_fetcher, "PREPARING_SECONDS", 0.1)
+    monkeypatch.setattr(partitions, "PREPARING_SECONDS", 0.1)
     preparing = {"sqlState": "03000", "statementID": ID, "createdOn": 1}
     for status in (200, 202):
         error = failure((200, parts(1, 1, data=[["1"]])), (status, preparing))

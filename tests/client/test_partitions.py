@@ -9,8 +9,7 @@ import pytest
 
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.partition_fetcher import PartitionFetcher
-from sqlshell.client.results.partitions import PartitionReader
+from sqlshell.client.results.partitions import PartitionFetcher, PartitionReader
 from sqlshell.client.target import parse
 from sqlshell.errors import ConnectionFailed, NotAuthenticated
 from sqlshell.result import Batch

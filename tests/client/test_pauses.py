@@ -11,8 +11,8 @@ import pytest
 from sqlshell.client.http import retries
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.retries import Retries, retry_after
-from sqlshell.client.results import partition_fetcher
-from sqlshell.client.statements import batch_client, polling
+from sqlshell.client.results import partitions
+from sqlshell.client.statements import pipeline, polling
 from tests.client import test_result_file, test_together
 from tests.client.test_resources import Kept, get
 from tests.client.test_resources import serving as serving_resource
@@ -75,7 +75,7 @@ def test_before_a_statement_is_looked_up(slept: list[float], monkeypatch: pytest
 def test_before_a_partition_that_is_being_prepared_is_requested_again(
     slept: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(partition_fetcher, "poll_wait", lambda elapsed: 20.0)
+    monkeypatch.setattr(partitions, "poll_wait", lambda elapsed: 20.0)
     first = done(data=[["1"]], metadata={"partitionInfo": [{"rowCount": 1}] * 2})
     preparing = {"sqlState": "03000", "statementID": ID, "createdOn": 1}
     with scripted((200, first), (202, preparing), (200, preparing), (200, done(data=[["2"]]))) as state:
@@ -84,7 +84,7 @@ def test_before_a_partition_that_is_being_prepared_is_requested_again(
 
 
 def test_before_a_batch_is_looked_up(slept: list[float], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(batch_client, "LOOK_SECONDS", 40.0)
+    monkeypatch.setattr(pipeline, "LOOK_SECONDS", 40.0)
     answers = [(200, one(1)), batch(one(2, "03000"), state="03000"), batch(one(2), one(3))]
     with scripted(*answers, extensions="batch") as state:
         told, _, _ = asyncio.run(taken(state, ["a", "b", "c"]))

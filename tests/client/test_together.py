@@ -15,8 +15,8 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Response as HttpResponse
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.statements.batch_client import PolledBatch
 from sqlshell.client.statements.client import UnreadOutcome
+from sqlshell.client.statements.pipeline import Pipeline
 from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
@@ -304,8 +304,8 @@ def test_what_ran_behind_is_told_when_nobody_waits_any_more() -> None:
 
 
 def test_a_batch_that_does_not_end_is_looked_up_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.client.statements.batch_client.ENDING_SECONDS", 0.4)
-    monkeypatch.setattr("sqlshell.client.statements.batch_client.LOOK_SECONDS", 0.3)
+    monkeypatch.setattr("sqlshell.client.statements.pipeline.ENDING_SECONDS", 0.4)
+    monkeypatch.setattr("sqlshell.client.statements.pipeline.LOOK_SECONDS", 0.3)
     running = batch(one(2), one(3, "03000"), state="03000")
 
     lookups = [(200, one(9)), batch(one(3, "03000"), state="03000")] * 1000
@@ -315,7 +315,7 @@ def test_a_batch_that_does_not_end_is_looked_up_with_pauses(monkeypatch: pytest.
 
 
 def test_statements_with_a_time_to_wait_are_sent_alone() -> None:
-    client = StatementsClient(None, None, wait_limit=5.0, supports_batches=True)  # type: ignore[arg-type]
+    client = StatementsClient(None, None, wait_limit=5.0)  # type: ignore[arg-type]
     assert client.begin_batch([Submission("a"), Submission("b")], stop=True) is None
 
 
@@ -341,7 +341,7 @@ async def taken_first(state: Scripted, seconds: float = 5.0) -> tuple[int, list[
 
 
 def test_the_next_batch_is_sent_while_results_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
+    monkeypatch.setattr("sqlshell.client.statements.pipeline.MOST", 2)
     answers = [(200, one(1)), batch(one(2), one(3)), batch(one(4), one(5, "42601"), state="42601")]
     with scripted(*answers, extensions="batch") as state:
         number, behind = asyncio.run(taken_first(state))
@@ -361,7 +361,7 @@ def test_the_next_batch_is_sent_while_results_are_taken(monkeypatch: pytest.Monk
 )
 def test_no_batch_is_sent_early_where_it_may_not_run(monkeypatch: pytest.MonkeyPatch, second: Response) -> None:
     """Behind a failure, in a context that changed, behind a large result and behind one without an end."""
-    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
+    monkeypatch.setattr("sqlshell.client.statements.pipeline.MOST", 2)
     second = {name: value for name, value in second.items() if value is not None}
     with scripted((200, one(1)), batch(one(2), second), extensions="batch") as state:
         number, behind = asyncio.run(taken_first(state, 0.2))
@@ -370,7 +370,7 @@ def test_no_batch_is_sent_early_where_it_may_not_run(monkeypatch: pytest.MonkeyP
 
 
 def test_a_failed_batch_that_was_sent_early_is_told_where_it_stands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
+    monkeypatch.setattr("sqlshell.client.statements.pipeline.MOST", 2)
     answers = [(200, one(1)), batch(one(2), one(3)), (0, "break")]
     with scripted(*answers, extensions="batch") as state:
         told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d", "e"]))
@@ -379,7 +379,7 @@ def test_a_failed_batch_that_was_sent_early_is_told_where_it_stands(monkeypatch:
 
 
 def test_a_batch_has_a_largest_size(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.client.statements.batch_client.SIZE", 2)
+    monkeypatch.setattr("sqlshell.client.statements.pipeline.SIZE", 2)
     answers = [(200, one(1)), batch(one(2), one(3)), batch(one(4), one(5)), (200, one(6)), (200, one(7))]
     with scripted(*answers, extensions="batch") as state:
         told, _, _ = asyncio.run(taken(state, ["a", "b", "c", "d", "e", "ffff", "g"]))
@@ -415,7 +415,7 @@ def test_a_batch_whose_outcome_is_unknown_is_not_asked_about_again() -> None:
 
 
 def test_results_without_a_context_do_not_send_the_next_batch_early(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
+    monkeypatch.setattr("sqlshell.client.statements.pipeline.MOST", 2)
     bare = {"sqlState": "00000", "statementID": uuid(3), "createdOn": 1}
     with scripted((200, one(1)), batch(one(2), bare), extensions="batch") as state:
         number, behind = asyncio.run(taken_first(state, 0.2))
@@ -425,23 +425,25 @@ def test_results_without_a_context_do_not_send_the_next_batch_early(monkeypatch:
 class Sender:
     """Answers batches without a network; `events` is what happened."""
 
-    supports_batches: bool | None = True
-    base = "nowhere"
+    supports_batches = True
+    in_process = False
+    target = parse("http://nowhere")
 
     def __init__(self) -> None:
         self.events: list[str] = []
         self.gate = asyncio.Event()
         self.gate.set()
 
-    async def submit_batch(self, given: Any, context: SessionContext, read: Any) -> bool:
-        self.events.append(f"sent {' '.join(given.texts)}")
+    async def call(self, method: str, path: str, read: Any, *, content: bytes, **_: object) -> bool:
+        given = json.loads(content)["statements"]
+        self.events.append(f"sent {' '.join(given)}")
         if len(self.events) > 1 and not self.gate.is_set():
             try:
                 await self.gate.wait()
             except asyncio.CancelledError:
                 self.events.append("canceled")
                 raise
-        status, body = batch(*(one(number) for number, _ in enumerate(given.texts, 2)))
+        status, body = batch(*(one(number) for number, _ in enumerate(given, 2)))
         return bool(read(HttpResponse(status, {}, json.dumps(body).encode())))
 
     async def result(self, step: Any, context: SessionContext, observer: Observer) -> str:
@@ -451,12 +453,12 @@ class Sender:
 
 @pytest.mark.parametrize("patient", [True, False])
 def test_the_next_batch_has_left_before_a_result_is_taken(monkeypatch: pytest.MonkeyPatch, patient: bool) -> None:
-    monkeypatch.setattr("sqlshell.client.statements.batch_client.MOST", 2)
+    monkeypatch.setattr("sqlshell.client.statements.pipeline.MOST", 2)
 
     async def work() -> tuple[list[str], list[UnreadOutcome]]:
         sender = Sender()
         given = [Submission(text) for text in "abcd"]
-        sent = PolledBatch(sender, given, stop=True, apart=True)  # type: ignore[arg-type]
+        sent = Pipeline(sender, sender, sender.result, given, stop=True)  # type: ignore[arg-type]
         sender.gate.clear()
         assert [str(result) async for result in sent.run(given[0], SessionContext())] == ["result"]
         assert sender.events == ["sent a b", "sent c d", "result"]

@@ -99,6 +99,8 @@ class Transport:
         self._has_responded = self.in_process = open_app is not None
         self.extensions: frozenset[str] = frozenset()
         """The extensions that the service announced (`Sqlshell-Extensions`)."""
+        self.refused: set[str] = set()
+        """Those whose use it refused nevertheless."""
         local = target.loopback or self.in_process
         if token and target.scheme == "http" and not local:
             warn(f"sending the token unencrypted to {target.name}; use https")

@@ -142,3 +142,24 @@ def _exactly(stream: BinaryIO, file: Attachment) -> Iterable[bytes]:
             raise ServiceError(f"{file.path} was truncated during the upload", "run the statement again")
         left -= len(piece)
         yield piece
+
+
+def upload_of(
+    parts: Sequence[tuple[str, bytes]],
+    files: Sequence[Attachment],
+    name: str,
+    progress: Callable[[float | None, str], None],
+) -> Upload:
+    """A multipart body that reports its progress. Raises UsageError if two files have the same name."""
+    names = [file.name for file in files]
+    for file in names:
+        if names.count(file) > 1:
+            raise UsageError(
+                f"two attachments have the same file name: {file!r}",
+                "rename one: attachments are identified by file name without directory",
+            )
+    upload = Upload(parts, files, name)
+    if files:
+        whole = max(upload.size, 1)
+        upload.sent = lambda done: progress(done / whole, f"sending {done >> 20:,} of {whole >> 20:,} MiB")
+    return upload

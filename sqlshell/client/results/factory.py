@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.results.partition_fetcher import PartitionFetcher, statement_path
-from sqlshell.client.results.partitions import PartitionReader
+from sqlshell.client.results.partitions import PartitionFetcher, PartitionReader, statement_path
 from sqlshell.client.statements.client import Observer, StreamLimits
 from sqlshell.client.statements.protocol import COLUMN_LIMIT, Done, check_count, columns_of, count_rows, merged_head
 from sqlshell.client.target import Target

@@ -1,18 +1,96 @@
-"""Yields partitions in order and fetches them ahead of the reader within a limited window."""
+"""The partitions of a finished statement: fetched from the service or from a data plane, and read in order."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import time
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from urllib.parse import quote
 
-from sqlshell.result import Batch
+from msgspec import Struct
 
-FetchPartition = Callable[[int], Awaitable[Batch]]
+from sqlshell.client.http.transport import Response, Transport
+from sqlshell.client.statements.protocol import poll_wait, read_partition
+from sqlshell.context import SessionContext
+from sqlshell.errors import NotAuthenticated, ProtocolError, Where
+from sqlshell.result import Batch, Body
+
+PREPARING_SECONDS = 60.0
+"""How long the service may prepare a partition of a finished statement, in seconds."""
 
 AHEAD_BYTES = 8 << 20
 """Bytes in flight, estimated from the largest partition so far, above which no further partition is requested."""
+
+FetchPartition = Callable[[int], Awaitable[Batch]]
+
+
+def statement_path(statement_id: str) -> str:
+    return f"/v2/statements/{quote(statement_id, safe='')}"
+
+
+def look_up_query(context: SessionContext) -> dict[str, str | int]:
+    """The parameters of a lookup in a session."""
+    # All clients request the first partition by its number.
+    query: dict[str, str | int] = {"partitionID": 0}
+    if context.session_id:
+        query["sessionID"] = context.session_id
+    if context.timezone:
+        query["timezone"] = context.timezone
+    return query
+
+
+class PartitionFetcher(Struct):
+    """Fetches partitions by number. `query` is sent with every request.
+
+    `refresh` returns a new transport when the token has expired; tokens of a data plane are short-lived.
+    """
+
+    transport: Transport
+    path: str
+    query: Mapping[str, str | int]
+    statement_id: str
+    counts: list[int] | None
+    refresh: Callable[[], Awaitable[Transport]] | None = None
+
+    async def body(self, number: int) -> Body:
+        """The response with partition `number`, whose number of rows has been checked.
+
+        Raises ProtocolError, StatementError, and the errors of Transport.request.
+        """
+        count = self.counts[number] if self.counts and number < len(self.counts) else None
+        began = time.monotonic()
+        refreshed = False
+        while True:
+            transport = self.transport
+
+            def read(answer: Response, base: str = transport.target.base) -> Body | None:
+                whole = read_partition(
+                    answer.status, answer.headers, answer.body, base, self.statement_id, number, count
+                )
+                return answer.body if whole else None
+
+            try:
+                body = await transport.call(
+                    "GET", self.path, read, params={**self.query, "partitionID": number}, rows=count
+                )
+            except NotAuthenticated:
+                if self.refresh is None or refreshed:
+                    raise
+                refreshed = True
+                if self.transport is transport:
+                    self.transport = await self.refresh()
+                continue
+            if body is not None:
+                return body
+            elapsed = time.monotonic() - began
+            if elapsed > min(PREPARING_SECONDS, transport.network.timeout):
+                raise ProtocolError(
+                    f"{transport.target.base} is still preparing partition {number} of a finished statement",
+                    where=Where(statement_id=self.statement_id),
+                )
+            await asyncio.sleep(poll_wait(elapsed))
 
 
 class PartitionReader:

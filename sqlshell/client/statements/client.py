@@ -13,6 +13,9 @@ from sqlshell.errors import ShellError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Result
 
+BATCHES = "batch"
+"""The extension that several statements may be sent in one request."""
+
 
 def _ignore(*_: object) -> None:
     return None
@@ -53,14 +56,6 @@ class Submission(Struct, frozen=True):
     def text(self) -> str:
         """The text that is sent."""
         return self.sql + self.ending
-
-
-class BatchSubmission(Struct, frozen=True):
-    """Statements to submit together. `stop` says that a failure ends the batch, `repeatable` is as in Submission."""
-
-    texts: Sequence[str]
-    stop: bool
-    repeatable: bool
 
 
 class StreamLimits(Struct, frozen=True):

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Iterator, Sequence
 from typing import TypeVar
 
 from msgspec import Struct
@@ -14,11 +14,11 @@ from msgspec.structs import replace
 
 from sqlshell.client.http.retries import backoff
 from sqlshell.client.http.transport import Response, Transport
-from sqlshell.client.http.upload import Attachment, Upload
+from sqlshell.client.http.upload import Upload, upload_of
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.results.partition_fetcher import statement_path
+from sqlshell.client.results.partitions import look_up_query, statement_path
 from sqlshell.client.statements.client import (
-    BatchSubmission,
+    BATCHES,
     Observer,
     StatementBatch,
     Submission,
@@ -32,7 +32,6 @@ from sqlshell.client.statements.protocol import (
     Poll,
     State,
     Step,
-    announces_batches,
     may_have_run,
     poll_wait,
     read_lookup,
@@ -46,12 +45,11 @@ from sqlshell.errors import (
     ServiceError,
     ShellError,
     StatementError,
-    UsageError,
     WaitTimeout,
     Where,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import MINIMAL, StatementHead, StatementRequest
+from sqlshell.interface.models import MINIMAL, StatementHead
 from sqlshell.result import Result
 
 __all__ = ["Observer", "StatementsClient", "Submission", "new_session_id"]
@@ -82,8 +80,6 @@ class StatementsClient(Struct):
     transport: Transport
     results: ResultFactory
     wait_limit: float | None = None
-    supports_batches: bool | None = None
-    """Whether the service accepts batches: None until it has announced them, False if it refused one."""
     terminate = terminate
 
     async def run(
@@ -150,36 +146,22 @@ class StatementsClient(Struct):
             case Done(head):
                 return head.sql_state or sqlstate.DONE, head.message or ""
 
+    @property
+    def supports_batches(self) -> bool | None:
+        """Whether the service accepts batches: None until it has announced them, False if it refused one."""
+        if BATCHES in self.transport.refused:
+            return False
+        return True if BATCHES in self.transport.extensions else None
+
     def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> StatementBatch | None:
         """A batch of statements. None if the service does not accept batches, and if each statement has its own time
         limit: the statements after one that exceeds it would still run.
         """
-        if not self.supports_batches or self.wait_limit is not None:
+        if self.wait_limit is not None or not self.supports_batches:
             return None
-        from sqlshell.client.statements.batch_client import PolledBatch
+        from sqlshell.client.statements.pipeline import Pipeline
 
-        return PolledBatch(self, submission, stop=stop, apart=not self.transport.in_process)
-
-    async def submit_batch(
-        self, batch: BatchSubmission, context: SessionContext, read: Callable[[Response], bool]
-    ) -> bool:
-        """Submit statements together and return what `read` makes of the response. Raises the same errors as run()."""
-        content = _encoded(context.batch(batch.texts, stop=batch.stop))
-        return await self.transport.call(
-            "POST",
-            "/v2/statements",
-            read,
-            content=content,
-            content_type="application/json",
-            idempotent=batch.repeatable,
-        )
-
-    async def look_up_batch(
-        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Response], None]
-    ) -> None:
-        """Look up the statements of a batch from number `start` on."""
-        params = {**look_up_query(context), "batch": start}
-        await self.transport.call("GET", statement_path(statement_id), read, params=params)
+        return Pipeline(self, self.transport, self.result, submission, stop=stop)
 
     async def end_sessions(self, session_ids: Sequence[str]) -> None:
         """End sessions once their statements have finished, if the service supports it. Raises nothing."""
@@ -254,8 +236,6 @@ class StatementsClient(Struct):
         upload = self.body(submission, context, observer)
 
         def read(answer: Response) -> Step:
-            if self.supports_batches is None and announces_batches(answer.headers):
-                self.supports_batches = True
             step = read_submission(answer.status, answer.headers, answer.body, self.base)
             if isinstance(step, Fail) and not submission.repeatable and may_have_run(answer.status, answer.headers):
                 mark_uncertain(step.error)
@@ -297,8 +277,8 @@ class StatementsClient(Struct):
 
     def body(self, submission: Submission, context: SessionContext, observer: Observer) -> Upload:
         """The body of a submission. Raises UsageError."""
-        part = _encoded(context.request(submission.text, submission.row_limit))
-        return upload_of([(_REQUEST_PART, part)], submission.attachments, "attachments", observer)
+        part = request_part(context.request(submission.text, submission.row_limit))
+        return upload_of([(_REQUEST_PART, part)], submission.attachments, "attachments", observer.progress)
 
     async def _wait(self, step: State, context: SessionContext, began: float, observer: Observer) -> Done:
         while True:
@@ -380,39 +360,6 @@ def _endless(head: StatementHead) -> bool:
     """Whether a response belongs to an unbounded query: its data plane is a stream."""
     request = head.metadata.dataplane_request if head.metadata is not None else None
     return request is not None and request.request_type == "streaming"
-
-
-def _encoded(request: StatementRequest) -> bytes:
-    try:
-        return request_part(request)
-    except UnicodeEncodeError:
-        raise UsageError("the statement is not valid Unicode", "check that the script is encoded in UTF-8") from None
-
-
-def upload_of(parts: Sequence[tuple[str, bytes]], files: Sequence[Attachment], name: str, observer: Observer) -> Upload:
-    """A multipart body that reports its progress. Raises UsageError if two files have the same name."""
-    names = [file.name for file in files]
-    for file in names:
-        if names.count(file) > 1:
-            raise UsageError(
-                f"two attachments have the same file name: {file!r}",
-                "rename one: attachments are identified by file name without directory",
-            )
-    upload = Upload(parts, files, name)
-    if files:
-        whole = max(upload.size, 1)
-        upload.sent = lambda done: observer.progress(done / whole, f"sending {done >> 20:,} of {whole >> 20:,} MiB")
-    return upload
-
-
-def look_up_query(context: SessionContext) -> dict[str, str | int]:
-    # All clients request the first partition by its number.
-    query: dict[str, str | int] = {"partitionID": 0}
-    if context.session_id:
-        query["sessionID"] = context.session_id
-    if context.timezone:
-        query["timezone"] = context.timezone
-    return query
 
 
 def new_session_id() -> str:

@@ -28,6 +28,7 @@ from sqlshell.errors import (
     ShellError,
     StatementError,
     UnknownStatement,
+    UsageError,
     WaitTimeout,
     Where,
 )
@@ -146,11 +147,6 @@ def may_have_run(status: int, headers: Mapping[str, str]) -> bool:
     return status in UNCERTAIN and not says_not_run(headers)
 
 
-def announces_batches(headers: Mapping[str, str]) -> bool:
-    """Whether a response announces that the service accepts batches."""
-    return "batch" in [name.strip() for name in headers.get("sqlshell-extensions", "").split(",")]
-
-
 def timing_of(headers: Mapping[str, str]) -> Timing | None:
     """How long a finished statement was queued and ran, from the header `Server-Timing`; None if it does not say."""
     if (given := headers.get("server-timing")) is None:
@@ -160,8 +156,11 @@ def timing_of(headers: Mapping[str, str]) -> Timing | None:
 
 
 def request_part(request: StatementRequest) -> bytes:
-    """The part `request` of a submission. Raises UnicodeEncodeError."""
-    return _REQUEST.encode(request)
+    """The part `request` of a submission. Raises UsageError."""
+    try:
+        return _REQUEST.encode(request)
+    except UnicodeEncodeError:
+        raise UsageError("the statement is not valid Unicode", "check that the script is encoded in UTF-8") from None
 
 
 def read_submission(status: int, headers: Mapping[str, str], body: Body, base: str) -> Step:

@@ -1,4 +1,4 @@
-"""Batches of statements, for a service that announces the extension `batch`.
+"""Several statements in one request, and the next ones sent ahead, for a service that announces the extension `batch`.
 
 The service runs the statements in order and returns the result of each; the caller reads the results one by one.
 Statements that did not run are sent again with the following ones, so that the caller does not see where a batch ends.
@@ -10,13 +10,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from itertools import islice
-from typing import Protocol
 
-from sqlshell.client.http.transport import Response
-from sqlshell.client.statements.client import BatchSubmission, Observer, Submission, UnreadOutcome, mark_uncertain
-from sqlshell.client.statements.protocol import Done, Fail, Poll, may_have_run, poll_wait, read_batch
+from sqlshell.client.http.transport import Response, Transport
+from sqlshell.client.results.partitions import look_up_query, statement_path
+from sqlshell.client.statements.client import BATCHES, Client, Observer, Submission, UnreadOutcome, mark_uncertain
+from sqlshell.client.statements.protocol import Done, Fail, Poll, may_have_run, poll_wait, read_batch, request_part
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ServiceError, ShellError
 from sqlshell.interface import sqlstate
@@ -47,48 +47,29 @@ _ROWS = b'"data":'
 """Occurs in a response that contains rows; cannot occur inside a JSON string."""
 
 
-class Sender(Protocol):
-    """The part of the statements client that batches use."""
-
-    supports_batches: bool | None
-
-    @property
-    def base(self) -> str: ...
-
-    def run(
-        self, submission: Submission, context: SessionContext, observer: Observer | None = None
-    ) -> AsyncGenerator[Result, None]: ...
-
-    async def result(self, done: Done, context: SessionContext, observer: Observer) -> Result: ...
-
-    async def terminate(self, query_id: str, context: SessionContext) -> None: ...
-
-    async def submit_batch(
-        self, batch: BatchSubmission, context: SessionContext, read: Callable[[Response], bool]
-    ) -> bool: ...
-
-    async def look_up_batch(
-        self, statement_id: str, start: int, context: SessionContext, read: Callable[[Response], None]
-    ) -> None: ...
+MakeResult = Callable[[Done, SessionContext, Observer], Awaitable[Result]]
 
 
 class _SendSeparately(Exception):
     """The next statement must be sent separately."""
 
 
-class PolledBatch:
+class Pipeline:
     """Statements that are sent together, in several requests if they are many; run() returns the results of each, in
     order.
 
-    `stop` says that a failure ends the batch, `apart` that the service is another process, which works while results
-    are read here.
+    `client` runs statements that are sent separately, `result` makes a result of a final response, `stop` says that a
+    failure ends the batch.
     """
 
-    def __init__(self, client: Sender, submission: Sequence[Submission], *, stop: bool, apart: bool) -> None:
+    def __init__(
+        self, client: Client, transport: Transport, result: MakeResult, submissions: Sequence[Submission], *, stop: bool
+    ) -> None:
         self._client = client
+        self._transport = transport
+        self._result = result
         self._stop = stop
-        self._apart = apart
-        self._remaining = deque(submission)
+        self._remaining = deque(submissions)
         self._outcomes: deque[Done | Fail] = deque()
         """The outcomes of the next statements, from the responses."""
         self._running: Poll | None = None
@@ -138,7 +119,7 @@ class PolledBatch:
             raise step.error
         else:
             observer.statement_id(step.head.statement_id or "")
-            yield await self._client.result(step, context, observer)
+            yield await self._result(step, context, observer)
 
     async def aclose(self, context: SessionContext, *, patient: bool = True) -> list[UnreadOutcome]:
         """Stop the batch, and return the outcomes of statements that have run, as far as they are known. Raises
@@ -197,7 +178,7 @@ class PolledBatch:
         reading it may fail.
         """
         if (
-            not self._apart
+            self._transport.in_process
             or not self._finished
             or self._outcome_count < self._count
             or len(self._next_submissions()) < 2
@@ -249,7 +230,7 @@ class PolledBatch:
         left = self._next_submissions()
         if len(left) < 2 or not ran or not self._client.supports_batches:
             raise _SendSeparately
-        batch = BatchSubmission([item.text for item in left], self._stop, all(item.repeatable for item in left))
+        repeatable = all(item.repeatable for item in left)
 
         def read(answer: Response) -> bool:
             if answer.status in REFUSED:
@@ -258,20 +239,27 @@ class PolledBatch:
             error = self._store_outcomes(answer)
             if error is not None:
                 accepted = answer.status in {200, 202}
-                if not batch.repeatable and (accepted or may_have_run(answer.status, answer.headers)):
+                if not repeatable and (accepted or may_have_run(answer.status, answer.headers)):
                     self._lose(error, len(left))
                 self._count = 0
                 raise error
             return True
 
         try:
-            taken = await self._client.submit_batch(batch, context, read)
+            taken = await self._transport.call(
+                "POST",
+                "/v2/statements",
+                read,
+                content=request_part(context.batch([item.text for item in left], stop=self._stop)),
+                content_type="application/json",
+                idempotent=repeatable,
+            )
         except ConnectionBroken as error:
-            if not batch.repeatable:
+            if not repeatable:
                 self._lose(error, len(left))
             raise
         if not taken:
-            self._client.supports_batches = False
+            self._transport.refused.add(BATCHES)
             raise _SendSeparately
 
     async def _look_up(self, context: SessionContext) -> None:
@@ -282,8 +270,9 @@ class PolledBatch:
             if error is not None:
                 raise error
 
+        params = {**look_up_query(context), "batch": self._outcome_count}
         try:
-            await self._client.look_up_batch(self._batch_id, self._outcome_count, context, read)
+            await self._transport.call("GET", statement_path(self._batch_id), read, params=params)
         except ShellError as error:
             self._finished = True
             self._lose(error, self._count - self._outcome_count)
@@ -300,7 +289,7 @@ class PolledBatch:
         if it is not a response to a batch.
         """
         most = self._count - self._outcome_count
-        status = read_batch(answer.status, answer.headers, answer.body, self._client.base, most, batch_id)
+        status = read_batch(answer.status, answer.headers, answer.body, self._transport.target.name, most, batch_id)
         if isinstance(status, Fail):
             return status.error
         self._batch_id = self._batch_id if self._outcome_count else status.statement_id
