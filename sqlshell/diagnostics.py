@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from sqlshell.errors import ShellError
 from sqlshell.interface.sqlstate import DONE, meaning
 from sqlshell.output.text.cells import printable
-from sqlshell.output.text.folding import folded
+from sqlshell.output.text.lines import folded
 from sqlshell.output.writer import Role
 from sqlshell.runtime.bugs import trace
 from sqlshell.runtime.streams import forces_colors, shows_unicode

@@ -43,7 +43,7 @@ IMPORTED = (
     *("sqlshell.service.server", "sqlshell.shell.interactive.loop"),
     *("sqlshell.shell.commands", "sqlshell.shell.commands.lexing"),
     *("sqlshell.shell.loading.load", "sqlshell.shell.running.excerpt", "sqlshell.shell.running.send_ahead"),
-    *("sqlshell.output.text.binary", "sqlshell.sql.analysis.effects"),
+    *("sqlshell.output.changes", "sqlshell.sql.analysis.effects"),
     *("sqlshell.output.writers.delimited", "sqlshell.output.writers.csv_from_json"),
     *("sqlshell.output.writers.styles", "sqlshell.output.writers.table"),
     *forked.IMPORTED,

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from sqlshell.origin import Own
-from sqlshell.output.sinks.sink import CommandSink, FileSink
+from sqlshell.output.sinks.command import CommandSink
+from sqlshell.output.sinks.file import FileSink
 from tests.conftest import Done, Program, Served, clean_environment
 
 

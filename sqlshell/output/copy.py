@@ -6,12 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
+from msgspec.structs import replace
+
 from sqlshell.errors import OutputError
-from sqlshell.output.sinks.command import OutputClosed
-from sqlshell.output.sinks.sink import Sink
-from sqlshell.output.writer import Summary, WholeWriter, Writer, has_lines, takes_whole
-from sqlshell.output.writers.column_names import changed_names
-from sqlshell.result import Batch, FileResult, FileUnavailable, Partitions, Result, Table
+from sqlshell.origin import Own
+from sqlshell.output.sinks.file import FileSink
+from sqlshell.output.sinks.sink import OutputClosed, Sink
+from sqlshell.output.writer import Summary, Writer, WriterOptions
+from sqlshell.result import Batch, BatchWrapper, Column, FileResult, FileUnavailable, Partitions, Result, Table
 
 Consumer = Callable[[Result], Awaitable[Summary]]
 """Something that reads a result to its end, or as far as the user wants."""
@@ -39,8 +41,9 @@ async def copy(
     """
     rows = size = 0
     at_line_start = True
-    slow = writer if takes_whole(writer) else None
-    _choose_source(result, writer)
+    slow = writer if writer.by_sql == "table" else None
+    if result.whole is not None and writer.by_sql == "lines":
+        result.whole.choose(writer.line)
     coming = _NextBatch(result.batches, writer, sink, endless=result.endless is not None, to_end=to_end)
     try:
         at_line_start = await _write(sink, writer.begin(result.columns)) in {b"", b"\n"}
@@ -82,13 +85,6 @@ async def copy(
         raise
     finally:
         await result.batches.aclose()
-
-
-def _choose_source(result: Result, writer: Writer) -> None:
-    """Let DuckDB make the lines of a large result from its file, if the service has one and the writer's format can be
-    described in SQL. The writer makes the same bytes of the rows otherwise."""
-    if result.whole is not None and has_lines(writer):
-        result.whole.choose(writer.line)
 
 
 class _NextBatch:
@@ -140,7 +136,7 @@ class _NextBatch:
         return LOOK_SECONDS if left is None else min(left, LOOK_SECONDS)
 
 
-async def _from_table(result: Result, whole: FileResult, writer: WholeWriter, sink: Sink) -> Summary | None:
+async def _from_table(result: Result, whole: FileResult, writer: Writer, sink: Sink) -> Summary | None:
     """Write a large result from its file; None if the service has none.
 
     Raises FileUnavailable if only the partitions have the other rows.
@@ -157,7 +153,7 @@ async def _from_table(result: Result, whole: FileResult, writer: WholeWriter, si
 
 
 async def _write(
-    sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, slow: WholeWriter | Table | None = None
+    sink: Sink, chunks: Iterable[bytes], *, apart: bool = False, slow: Writer | Table | None = None
 ) -> bytes:
     """Write the chunks, small ones together, and return the last byte; those that are `slow` come from a thread."""
     last = b""
@@ -175,7 +171,7 @@ async def _write(
     return last
 
 
-async def _next_chunk(chunks: Iterator[bytes], slow: WholeWriter | Table) -> bytes | None:
+async def _next_chunk(chunks: Iterator[bytes], slow: Writer | Table) -> bytes | None:
     """The next chunk, made in a thread, which ends if this task is canceled."""
     making = asyncio.ensure_future(asyncio.to_thread(next, chunks, None))
     try:
@@ -218,9 +214,40 @@ async def _finish(sink: Sink) -> None:
         await asyncio.to_thread(sink.finish)
 
 
-def warn_of_names(result: Result, warn: Callable[[str], None], *, fold_case: bool = False) -> None:
-    """Warn about column names that a format for programs has to change."""
-    changed = changed_names(result.columns, fold_case=fold_case)
-    if changed:
-        names = ", ".join(f"{old} to {new}" for old, new in changed[:5])
-        warn(f"duplicate column names were changed: {names}{', …' if len(changed) > 5 else ''}")
+async def write_csv_file(result: Result, path: Own, limit: int, padding: str) -> None:
+    """Write the rows of a result to a CSV file without a header, for DuckDB to read.
+
+    A result of one column gets a second one, named `padding`. Raises OutputError if the file would have more than
+    `limit` bytes, and what reading the result raises.
+    """
+    from sqlshell.output.writers.delimited import CsvWriter
+
+    if len(result.columns) == 1:
+        columns = [*result.columns, Column(padding, "INTEGER")]
+        result = replace(result, columns=columns, batches=_Padded(result.batches), whole=None)
+    sink = _Bounded(path, limit)
+    try:
+        await copy(result, CsvWriter(WriterOptions(header=False)), sink)
+    finally:
+        sink.close()
+
+
+class _Padded(BatchWrapper):
+    """Rows of one column, with a second column added."""
+
+    def each(self, batch: Batch) -> Batch:
+        return Batch(2, rows=[[row[0], "1"] for row in batch.rows])
+
+
+class _Bounded(FileSink):
+    """A file of at most `limit` bytes."""
+
+    def __init__(self, path: Own, limit: int) -> None:
+        super().__init__(path)
+        self._left = self._limit = limit
+
+    def write(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            raise OutputError(f"the result is larger than {self._limit >> 30} GB", "select fewer rows or columns first")
+        super().write(data)

@@ -1,19 +1,24 @@
-"""The format of COPY … TO, from its options and the name of the file."""
+"""The format of COPY … TO, from its options and the name of the file: CSV and text as PostgreSQL has them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
-from sqlshell.output.writer import Writer, WriterOptions
+from sqlshell.output.writer import Values, Writer, WriterOptions, encode
+from sqlshell.output.writers.column_names import distinct_names
+from sqlshell.output.writers.delimited import COPY_END, TsvWriter
 from sqlshell.output.writers.formats import Format, delimited_writer, format_for_path, format_named
 from sqlshell.output.writers.unaligned import UnalignedWriter
+from sqlshell.result import Batch, Column
 from sqlshell.sql.analysis.copy_statements import KNOWN, WRITTEN, CopyStatement
 
+_ESCAPES: Final = {"\\": "\\\\", "\b": "\\b", "\f": "\\f", "\n": "\\n", "\r": "\\r", "\t": "\\t", "\v": "\\v"}
 UTF8: Final = frozenset({"utf8", "utf-8", "unicode"})
 _NO_DELIMITER: Final = frozenset("\\.abcdefghijklmnopqrstuvwxyz0123456789")
 """Delimiters that PostgreSQL refuses in its text format: letters and digits are escape sequences there."""
@@ -83,8 +88,6 @@ def _factory(chosen: Format, given: Mapping[str, str]) -> Callable[[WriterOption
     """A writer with options of COPY; None for the format's own, which DuckDB can write too."""
     if chosen.name not in _APPLY:
         return None
-    from sqlshell.output.writers.postgres import CopyCsvWriter, text_writer
-
     delimiter = _single("delimiter", given.get("delimiter", "," if chosen.name == "csv" else "\t"))
     null = given.get("null", "")
     if chosen.name == "tsv":
@@ -113,3 +116,53 @@ def _single(name: str, value: str) -> str:
 def _check_null(null: str, *signs: str) -> None:
     if any(sign in null for sign in ("\r", "\n", *signs)):
         raise UsageError(f"COPY TO: null cannot be {null!r}: it contains a delimiter, quote or line break")
+
+
+def text_writer(options: WriterOptions, delimiter: str) -> TsvWriter:
+    """The text format: control characters and the delimiter are escaped."""
+    return TsvWriter(options, delimiter, _ESCAPES if delimiter == "\t" else {**_ESCAPES, delimiter: f"\\{delimiter}"})
+
+
+class CopyCsvWriter(Writer):
+    """CSV with any delimiter, quote and escape character. `force_quote` are names of columns whose values are always
+    quoted; None is all columns.
+    """
+
+    def __init__(
+        self, options: WriterOptions, delimiter: str, quote: str, escape: str, force_quote: frozenset[str] | None
+    ) -> None:
+        self._null = options.null or ""
+        self._header = options.header
+        self._delimiter = delimiter
+        self._quote = quote
+        self._escape = escape
+        self._force = force_quote
+        self._forced: list[bool] = []
+        self._single = False
+        self._special = re.compile(f"[{re.escape(delimiter + quote)}\r\n]")
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        self._single = len(columns) == 1
+        self._forced = [self._force is None or column.name in self._force for column in columns]
+        if self._header and columns:
+            return [encode(self._delimiter.join(map(self._if_needed, distinct_names(columns))) + "\n")]
+        return []
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        if not batch.rows or not batch.width:
+            return []
+        columns = map(self._column, zip(*batch.rows, strict=True), self._forced)
+        return [encode("\n".join(map(self._delimiter.join, zip(*columns, strict=True))) + "\n")]
+
+    def _column(self, values: Values, forced: bool) -> Sequence[str]:
+        text_of = self._quoted if forced else self._if_needed
+        return [self._null if value is None else text_of(value) for value in values]
+
+    def _if_needed(self, value: str) -> str:
+        needed = value == self._null or self._special.search(value) or (self._single and value == COPY_END)
+        return self._quoted(value) if needed else value
+
+    def _quoted(self, value: str) -> str:
+        if self._escape != self._quote:
+            value = value.replace(self._escape, self._escape * 2)
+        return f"{self._quote}{value.replace(self._quote, self._escape + self._quote)}{self._quote}"

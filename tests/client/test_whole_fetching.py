@@ -35,7 +35,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import OutputError, ProtocolError
 from sqlshell.interface.models import PARQUET, ColumnInfo
 from sqlshell.output.copy import copy
-from sqlshell.output.sinks.command import OutputClosed
+from sqlshell.output.sinks.sink import OutputClosed, Sink
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, Result
@@ -160,7 +160,7 @@ def serving(file: bytes, *answers: Answer) -> Iterator[Service]:
         yield service
 
 
-class Kept:
+class Kept(Sink):
     """A sink in memory that fails with `error` after some bytes."""
 
     blocking = terminal = closed = False

@@ -17,8 +17,8 @@ from sqlshell.client.results.result_file import CHUNK_BYTES
 from sqlshell.client.results.whole import FileBatch
 from sqlshell.errors import ProtocolError
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.output.text.display_format import DisplayFormat, displayed
-from sqlshell.output.writer import Summary, Writer, WriterOptions, has_lines
+from sqlshell.output.changes import ChangedWriter
+from sqlshell.output.writer import DisplayFormat, Summary, Writer, WriterOptions
 from sqlshell.output.writers import table
 from sqlshell.output.writers.formats import format_named
 from sqlshell.output.writers.table import TableWriter
@@ -84,7 +84,7 @@ def both(
         expected += plain.write(Batch(len(columns), rows=part))
     expected += plain.end(Summary(len(rows), True))
     writer = make(options)
-    assert has_lines(writer)
+    assert writer.by_sql == "lines"
     found = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=rows[:1]))]
     table = source.table(columns, len(rows), zone)
     whole = True
@@ -245,7 +245,7 @@ def test_every_text_in_a_table(source: Source) -> None:
             return TableWriter(msgspec.structs.replace(options, table_style=style))
 
         def listed(options: WriterOptions, style: str = style) -> Writer:
-            return displayed(styled(options), DisplayFormat(zone="Asia/Tokyo"))
+            return ChangedWriter(styled(options), DisplayFormat(zone="Asia/Tokyo"), safe=False)
 
         for make in (styled, listed):
             try:
@@ -268,7 +268,7 @@ def test_a_table_whose_values_change_for_display(source: Source) -> None:
     ):
 
         def make(options: WriterOptions, shape: DisplayFormat = shape) -> Writer:
-            return displayed(TableWriter(options), shape)
+            return ChangedWriter(TableWriter(options), shape, safe=False)
 
         if lines:
             expected, found, whole = both(source, columns, body, "table", None, make=make)

@@ -14,7 +14,7 @@ OWN = {
     "launch.connector": "the URL of a database that \\c names",
     "launch.invocation": "stdin, the files of --stats and --checkpoint, and the person's rc.sql",
     "output.sinks.pager": "the pager of the settings",
-    "output.sinks.sink": "a |command without its |",
+    "output.sinks.command": "a |command without its |",
     "shell.running.item_runner": "the arguments of a command of a script; a condition that is false",
     "shell.running.dry_run": "the arguments of a command of a script, to check them; a condition that is false",
     "shell.scripts.batch": "BEGIN, COMMIT and ROLLBACK of --single-transaction",

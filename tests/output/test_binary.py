@@ -6,8 +6,8 @@ import json
 
 import pytest
 
-from sqlshell.output.text.binary import hexadecimal
-from sqlshell.output.writer import Summary, WriterOptions, has_lines
+from sqlshell.output.changes import hexadecimal
+from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, StoredColumn
 
@@ -56,7 +56,7 @@ def test_a_text_that_is_no_base64_stays(text: str) -> None:
 @pytest.mark.parametrize("name", ["csv", "tsv"])
 def test_lines_of_a_file_have_hexadecimal_digits_unless_it_has_base64(name: str) -> None:
     writer = format_named(name).factory(WriterOptions())
-    assert has_lines(writer)
+    assert writer.by_sql == "lines"
     text = StoredColumn(COLUMNS[1], "t", "varchar", "t")
     assert "lower(hex(b))" in (writer.line([StoredColumn(COLUMNS[0], "b", "blob", "base64(b)"), text]) or "")
     assert writer.line([text, StoredColumn(COLUMNS[2], "w", "varchar", "w")]) is None

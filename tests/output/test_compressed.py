@@ -13,7 +13,7 @@ from backports.zstd import decompress
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.output.sinks.compressed import CompressedFileSink
+from sqlshell.output.sinks.file import CompressedFileSink
 
 READ: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".zst": decompress}
 

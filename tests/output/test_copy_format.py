@@ -7,7 +7,7 @@ import pytest
 
 from sqlshell.errors import UsageError
 from sqlshell.output.copy_format import copy_format
-from sqlshell.output.writer import Summary, WriterOptions, has_lines
+from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.result import Batch, Column, Rows, StoredColumn
 from sqlshell.sql.analysis.copy_statements import read_copy
 
@@ -70,7 +70,7 @@ def test_other_spellings(options: str) -> None:
 def test_duckdb_writes_the_same_lines(options: str) -> None:
     form = copy_format(read_copy(f"copy t to stdout {options}"))
     writer = form.format.factory(form.options(WriterOptions()))
-    assert has_lines(writer)
+    assert writer.by_sql == "lines"
     stored = [
         StoredColumn(Column("i", "INTEGER"), "c0", "integer", "(c0::VARCHAR)"),
         StoredColumn(Column("s"), "c1", "varchar", "c1"),

@@ -14,19 +14,16 @@ import pytest
 from sqlshell.errors import ProtocolError
 from sqlshell.output import copy as loop
 from sqlshell.output.copy import copy
-from sqlshell.output.sinks.command import OutputClosed
-from sqlshell.output.sinks.sink import StreamSink
-from sqlshell.output.writer import Summary
+from sqlshell.output.sinks.sink import OutputClosed, StreamSink
+from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Column, FileUnavailable, HeldBatches, LineSql, Result, Rows, StoredColumn, Table
 from sqlshell.runtime.files import DownloadFile
 
 COLUMNS = [Column("a")]
 
 
-class Plain:
+class Plain(Writer):
     """A writer that says what it is called with."""
-
-    buffering = False
 
     def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
         return [b"begin\n"]
@@ -42,12 +39,16 @@ class Plain:
 
 
 class Lines(Plain):
+    by_sql = "lines"
+
     def line(self, columns: Sequence[StoredColumn]) -> str | None:
         return "line"
 
 
 class WholeResult(Plain):
     """A writer of typed files."""
+
+    by_sql = "table"
 
     def __init__(self, *, endless: bool = False, failing: bool = False) -> None:
         self.endless, self.failing, self.threads = endless, failing, set[bool]()
@@ -239,7 +240,7 @@ class Buffering(Plain):
         self.held: list[bytes] = []
 
     @property
-    def buffering(self) -> bool:  # type: ignore[override]
+    def buffering(self) -> bool:
         return bool(self.held)
 
     def write(self, batch: Batch) -> Iterable[bytes]:

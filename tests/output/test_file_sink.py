@@ -12,10 +12,10 @@ import pytest
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
-from sqlshell.output.csv_file import write_csv_file
+from sqlshell.output.copy import write_csv_file
 from sqlshell.output.sinks import file
-from sqlshell.output.sinks.file import FileSink, check, compression, uncompressed, write_error
-from sqlshell.output.sinks.sink import AppendSink
+from sqlshell.output.sinks.file import AppendSink, FileSink, check, compression, uncompressed
+from sqlshell.output.sinks.sink import write_error
 from sqlshell.result import Batch, Column, HeldBatches, Result
 from sqlshell.runtime.scratch import scratch
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from sqlshell.output.text.folding import folded
+from sqlshell.output.text.lines import folded
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from sqlshell.output.sinks import live
-from sqlshell.output.sinks.live import FRAME_LINES, LiveTableWriter
 from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers import fitting
+from sqlshell.output.writers.fitting import FRAME_LINES, LiveTableWriter
 from sqlshell.result import Batch, Column
 
 COLUMNS = [Column("n")]
@@ -19,7 +19,7 @@ LINES = 12
 def _screen(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("LINES", str(LINES))
     monkeypatch.setenv("COLUMNS", "80")
-    monkeypatch.setattr(live, "STEP_SECONDS", 0.0)
+    monkeypatch.setattr(fitting, "STEP_SECONDS", 0.0)
 
 
 def drawn(chunks: object) -> tuple[int, list[str]]:
@@ -61,7 +61,7 @@ def test_the_last_rows_are_drawn_over_those_before() -> None:
 
 
 def test_it_is_not_drawn_for_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "STEP_SECONDS", 1e9)
+    monkeypatch.setattr(fitting, "STEP_SECONDS", 1e9)
     writer = LiveTableWriter(WriterOptions())
     drawn(writer.begin(COLUMNS))
     assert list(writer.write(batch(1, 2))) == []
@@ -70,7 +70,7 @@ def test_it_is_not_drawn_for_every_row(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_the_rate_is_that_of_the_last_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [1_000.0]
-    monkeypatch.setattr("sqlshell.output.sinks.live.time.monotonic", lambda: now[0])
+    monkeypatch.setattr("sqlshell.output.writers.fitting.time.monotonic", lambda: now[0])
     writer = LiveTableWriter(WriterOptions())
     drawn(writer.begin(COLUMNS))
     status = []

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from sqlshell.output.text.nesting import DEEPEST, LONGEST, over_lines, spaced
 from sqlshell.output.writer import Screen, WriterOptions
 from sqlshell.output.writers.fitting import AutoWriter
-from sqlshell.output.writers.screen_records import ScreenRecordWriter
+from sqlshell.output.writers.records import RecordWriter
 from sqlshell.result import Column, Rows
 from tests.output.test_table import drawn
 
@@ -124,7 +124,7 @@ def test_a_nested_value_is_shown_in_full() -> None:
         "│       3 │ {}                                  │ short   │\n"
         "╰─────────┴─────────────────────────────────────┴─────────╯\n"
     )
-    assert writer.shortened == 0
+    assert writer.look.shortened == 0
 
 
 def test_a_string_that_has_no_room_is_cut_and_counted() -> None:
@@ -134,7 +134,7 @@ def test_a_string_that_has_no_room_is_cut_and_counted() -> None:
     text = drawn(writer, columns, rows)
     assert '"b":1}' in text.replace(" ", "")
     assert "xxx…" in text
-    assert writer.shortened == 1
+    assert writer.look.shortened == 1
 
 
 def test_a_tall_value_ends_after_some_lines() -> None:
@@ -142,11 +142,11 @@ def test_a_tall_value_ends_after_some_lines() -> None:
     rows: Rows = [["1", json.dumps({f"key {at}": at for at in range(200)})], ["2", "[]"]]
     writer = AutoWriter(WriterOptions(screen=Screen(40, cuts=True)), 40)
     assert drawn(writer, columns, rows).count("\n") < 60
-    assert writer.shortened == 1
+    assert writer.look.shortened == 1
 
 
 def test_a_record_has_nested_values_in_full() -> None:
-    writer = ScreenRecordWriter(WriterOptions(), Screen(40))
+    writer = RecordWriter(WriterOptions(screen=Screen(40)))
     text = drawn(writer, [Column("j", "JSON")], [[ADDRESS]])
     assert 'j │ {"street": "Main St 1",\n  │  "geo": {"lat": 52.5, "lon": 13.4}}\n' in text
 
@@ -165,6 +165,6 @@ def test_a_few_rows_with_many_columns_are_side_by_side() -> None:
         "│ c2     │ varchar │ 2     │ NULL  │",
         "│        │         │ 2     │       │",
     ]
-    assert writer.frozen == (3, 10)
+    assert writer.look.frozen == (3, 10)
     many = drawn(AutoWriter(WriterOptions(screen=Screen(40)), 40), columns, rows * 20)
     assert "RECORD 40" in many

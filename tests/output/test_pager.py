@@ -17,9 +17,10 @@ import pytest
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
 from sqlshell.output.sinks import pager
-from sqlshell.output.sinks.command import CommandProcess, OutputClosed, lent_terminal
+from sqlshell.output.sinks.command import CommandProcess, lent_terminal
 from sqlshell.output.sinks.pager import ScreenSink, has_header, less_version
-from sqlshell.output.sinks.sink import StreamSink
+from sqlshell.output.sinks.sink import OutputClosed, StreamSink
+from sqlshell.output.writer import Look
 
 
 class Terminal(io.BytesIO):
@@ -94,7 +95,7 @@ def test_what_the_pager_keeps_in_view(
 ) -> None:
     monkeypatch.setattr(pager, "less_version", lambda: f"less {version}")
     sink = ScreenSink(io.BytesIO(), "", sys.stdin, sideways=True)
-    sink.freeze(lambda: frozen)
+    sink.freeze(lambda: Look(frozen=frozen))
     sink.write(given)
     [(started, _)] = scripted.started
     assert started.removeprefix("exec ") == expected
@@ -105,7 +106,7 @@ def test_what_the_pager_keeps_in_view(
 def test_a_pager_of_the_user_is_started_as_it_is(scripted: type[Scripted]) -> None:
     for text, started in (("more -d", "exec more -d"), ("cat | head", "cat | head"), (" less -SRX ", "exec less -SRX")):
         sink = ScreenSink(io.BytesIO(), text, sys.stdin)
-        sink.freeze(lambda: (1, 1))
+        sink.freeze(lambda: Look(frozen=(1, 1)))
         sink.write(TALL)
         assert scripted.started[-1][0] == started
         sink.abort()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.output.sinks.pager_key import PagerKey
+from sqlshell.output.sinks.pager import PagerKey
 
 
 def pressed(work: Callable[[], Awaitable[None]], times: int) -> tuple[list[int], Path]:

@@ -11,12 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.output.text.cells import cells
-from sqlshell.output.text.shortening import cut
+from sqlshell.output.text.lines import cut
 from sqlshell.output.writer import Screen, WriterOptions
 from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
 from sqlshell.output.writers.formats import format_named
-from sqlshell.output.writers.screen_records import ScreenRecordWriter
-from sqlshell.output.writers.screen_table import ScreenTableWriter
+from sqlshell.output.writers.records import RecordWriter
 from sqlshell.output.writers.table import SAMPLE, TableWriter
 from sqlshell.result import Column, Rows
 from sqlshell.shell.front_end import Paint
@@ -77,8 +76,8 @@ def test_the_look_without_colors(moment: str, width: int, kind: str) -> None:
 @pytest.mark.parametrize("colors", [16, 256, 1 << 24])
 def test_the_colors(theme: str, colors: int) -> None:
     options = WriterOptions(paint=painter(load(theme), colors), screen=Screen(120))
-    text = drawn(ScreenTableWriter(options, Screen(120)), COLUMNS, ROWS)
-    text += drawn(ScreenRecordWriter(options, Screen(120)), COLUMNS, ROWS)
+    text = drawn(TableWriter(options), COLUMNS, ROWS)
+    text += drawn(RecordWriter(options), COLUMNS, ROWS)
     compare(f"colors {theme} {colors}", text)
 
 
@@ -91,10 +90,10 @@ def test_the_colors(theme: str, colors: int) -> None:
     ],
 )
 def test_the_digits_of_identifiers_are_not_grouped(name: str, grouped: bool) -> None:
-    options = WriterOptions(paint=PAINT)
+    options = WriterOptions(paint=PAINT, screen=Screen(80))
     columns = [Column(name, "BIGINT")]
     rows: Rows = [["1234567"], ["-7654321"]]
-    for writer in (ScreenTableWriter(options, Screen(80)), ScreenRecordWriter(options, Screen(80))):
+    for writer in (TableWriter(options), RecordWriter(options)):
         text = drawn(writer, columns, rows)
         assert ("1234567" in text, "7654321" in text) == (not grouped, not grouped)
         assert "7654321" in SGR.sub("", text)
@@ -126,30 +125,32 @@ def test_colors_change_no_text_and_values_steer_nothing(made: tuple[list[str], R
     types, rows = made
     columns = [Column(f"c{at}\x1b[2J", type_name) for at, type_name in enumerate(types)]
     paint = painter(load(theme), 1 << 24)
-    for writer in (ScreenTableWriter, ScreenRecordWriter):
-        plain = drawn(writer(WriterOptions(), Screen(80)), columns, rows)
-        colored = drawn(writer(WriterOptions(paint=paint), Screen(80)), columns, rows)
+    for writer in (TableWriter, RecordWriter):
+        plain = drawn(writer(WriterOptions(screen=Screen(80))), columns, rows)
+        colored = drawn(writer(WriterOptions(paint=paint, screen=Screen(80))), columns, rows)
         assert SGR.sub("", colored) == plain
         assert not STEERING & set(plain)
         # The terminal's own dimming is hardly legible on many of them.
         codes = SGR.findall(re.sub(r"[34]8;2;\d+;\d+;\d+", "", colored))
         assert "2" not in {code for found in codes for code in found.split(";")}
-    table = drawn(ScreenTableWriter(WriterOptions(), Screen(80)), columns, rows)
+    table = drawn(TableWriter(WriterOptions(screen=Screen(80))), columns, rows)
     assert len({cells(line) for line in table.split("\n")[:-1]}) == 1
 
 
 def test_hostile_texts() -> None:
     texts = is_unsafe()
-    for writer in (ScreenTableWriter, ScreenRecordWriter):
+    for writer in (TableWriter, RecordWriter):
         text = drawn(
-            writer(WriterOptions(paint=PAINT), Screen(80)), [Column(texts[0], texts[1])], [[each] for each in texts]
+            writer(WriterOptions(paint=PAINT, screen=Screen(80))),
+            [Column(texts[0], texts[1])],
+            [[each] for each in texts],
         )
         assert not STEERING & set(SGR.sub("", text))
 
 
 def test_decimals_are_aligned_on_their_point() -> None:
     rows: Rows = [["1.5"], ["-22.25"], ["333"], ["1e+20"], [None], ["NaN"]]
-    text = drawn(ScreenTableWriter(WriterOptions(), Screen(80, types=False)), [Column("n", "DOUBLE")], rows)
+    text = drawn(TableWriter(WriterOptions(screen=Screen(80, types=False))), [Column("n", "DOUBLE")], rows)
     lines = text.split("\n")[3:-2]
     assert lines == [
         "│     1.5  │",
@@ -164,18 +165,18 @@ def test_decimals_are_aligned_on_their_point() -> None:
 def test_groups_of_digits_are_at_the_same_places() -> None:
     assert PAINT is not None
     rows: Rows = [["1234567.25"], ["12345.5"], ["999.0"]]
-    text = drawn(ScreenTableWriter(WriterOptions(paint=PAINT), Screen(80)), [Column("n", "DOUBLE")], rows)
+    text = drawn(TableWriter(WriterOptions(paint=PAINT, screen=Screen(80))), [Column("n", "DOUBLE")], rows)
     dim, off = PAINT("\0", "digits").split("\0")
     assert f" 1{dim}234{off}567.25 " in text
     assert f"  {dim} 12{off}345.5  " in text
     assert "     999.0  " in text
-    years = drawn(ScreenTableWriter(WriterOptions(paint=PAINT), Screen(80)), [Column("n", "INTEGER")], [["2026"]])
+    years = drawn(TableWriter(WriterOptions(paint=PAINT, screen=Screen(80))), [Column("n", "INTEGER")], [["2026"]])
     assert dim not in years
 
 
 def test_null_the_text_null_and_the_empty_text_differ() -> None:
     assert PAINT is not None
-    text = drawn(ScreenTableWriter(WriterOptions(paint=PAINT), Screen(80)), [Column("t")], [[None], ["NULL"], [""]])
+    text = drawn(TableWriter(WriterOptions(paint=PAINT, screen=Screen(80))), [Column("t")], [[None], ["NULL"], [""]])
     assert PAINT("NULL   ", "null") in text
     assert " 'NULL' " in text
 
@@ -183,7 +184,7 @@ def test_null_the_text_null_and_the_empty_text_differ() -> None:
 def test_later_rows_are_never_cut() -> None:
     many: Rows = [["x", "1.5"]] * SAMPLE
     rows: Rows = [["y" * 500, "1" * 30 + ".12345"]]
-    writer = ScreenTableWriter(WriterOptions(), Screen(80))
+    writer = TableWriter(WriterOptions(screen=Screen(80)))
     text = drawn(writer, [Column("t"), Column("n", "DOUBLE")], many, rows)
     assert "y" * 500 in text
     assert "1" * 30 + ".12345" in text
@@ -196,7 +197,7 @@ def test_texts_are_cut_so_that_a_table_fits() -> None:
     writer = AutoWriter(WriterOptions(screen=Screen(50, cuts=True)), 50)
     text = drawn(writer, columns, [["1", words], ["2", "short"]])
     assert "several words that are much too long… " in text
-    assert writer.shortened == 1
+    assert writer.look.shortened == 1
     # One row has more room as a record.
     assert words in drawn(AutoWriter(WriterOptions(screen=Screen(50, cuts=True)), 50), columns, [["1", words]])
     # Nothing may be cut: \pset maxwidth 0.

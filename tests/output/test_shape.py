@@ -10,17 +10,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from sqlshell.output.changes import ChangedWriter
 from sqlshell.output.text.cells import cells
-from sqlshell.output.text.display_format import (
-    DisplayFormat,
-    DisplayWriter,
+from sqlshell.output.text.display import (
     in_time_zone,
     indented,
     locale_grouping,
     with_digit_groups,
 )
-from sqlshell.output.text.shortening import cut_painted
-from sqlshell.output.writer import Role, Screen, Summary, Writer, WriterOptions
+from sqlshell.output.text.lines import cut_painted
+from sqlshell.output.writer import DisplayFormat, Role, Screen, Summary, Writer, WriterOptions
 from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, table_width
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, Rows
@@ -104,7 +103,7 @@ def test_laid_out_values_are_the_same(value: object) -> None:
 
 
 def test_long_cells_are_shortened_and_counted() -> None:
-    writer = DisplayWriter(format_named("table").factory(WriterOptions()), DisplayFormat(width=6))
+    writer = format_named("table").factory(WriterOptions(display=DisplayFormat(width=6)))
     columns = [Column("t"), Column("n", "BIGINT"), Column("w", display_hint="nowrap"), Column("m")]
     text = written(
         writer, columns, [["a long text", "123456789", "a long text", "x\na long line"], [None, None, None, ""]]
@@ -113,15 +112,16 @@ def test_long_cells_are_shortened_and_counted() -> None:
     assert "123456789" in text
     assert "a long text |" in text
     assert "a lon…" in text.splitlines()[4]
-    assert writer.shortened == 2
+    assert writer.look.shortened == 2
 
 
 def test_a_value_that_the_table_cuts_again_is_counted_once() -> None:
-    table = AutoWriter(WriterOptions(screen=Screen(40, cuts=True)), 40)
-    writer = DisplayWriter(table, DisplayFormat(width=60, screen=True))
+    writer = ChangedWriter(
+        AutoWriter(WriterOptions(screen=Screen(40, cuts=True)), 40), DisplayFormat(width=60, screen=True), safe=False
+    )
     text = written(writer, [Column("t"), Column("n", "BIGINT")], [["long " * 20, "1"], ["long " * 9, "2"], ["x", "3"]])
     assert text.count("…") == 2
-    assert writer.shortened + table.shortened == 2
+    assert writer.look.shortened == 2
 
 
 def test_only_records_may_be_wrapped() -> None:
@@ -131,7 +131,7 @@ def test_only_records_may_be_wrapped() -> None:
         for screen in (Screen(width), None):
             writer = AutoWriter(WriterOptions(screen=screen), width)
             written(writer, columns, rows)
-            assert writer.wraps is wraps
+            assert writer.look.wraps is wraps
 
 
 def test_changed_cells_of_records_are_marked() -> None:
@@ -168,7 +168,7 @@ def test_a_line_with_colors_is_cut_at_the_edge(line: str, expected: str) -> None
     "text", ["日本語日本語日本語", "e\u0301" * 20, "👩‍👩‍👧‍👦" * 6, "שלום עולם שלום עולם", "a\u0300\u0301b" * 9]
 )
 def test_shortened_cells_stay_aligned(text: str) -> None:
-    writer = DisplayWriter(format_named("table").factory(WriterOptions()), DisplayFormat(width=8))
+    writer = format_named("table").factory(WriterOptions(display=DisplayFormat(width=8)))
     lines = written(writer, [Column("t"), Column("u")], [[text, "x"], ["short", "y"]]).splitlines()
     assert len({cells(line) for line in lines}) == 1
     assert cells(lines[3].split("|")[1].strip()) <= 8
@@ -255,7 +255,7 @@ def test_the_users_locale_is_only_asked(
     ],
 )  # fmt: skip
 def test_what_is_changed_for_people(column: Column, shape: DisplayFormat, value: str, expected: str) -> None:
-    class Noting:
+    class Noting(Writer):
         buffering = True
 
         def __init__(self) -> None:
@@ -275,7 +275,7 @@ def test_what_is_changed_for_people(column: Column, shape: DisplayFormat, value:
             return [b"end"]
 
     noting = Noting()
-    writer = DisplayWriter(noting, shape)
+    writer = ChangedWriter(noting, shape, safe=False)
     assert [*writer.begin([column, Column("b")]), *writer.settle(), *writer.end(Summary(0, True))] == [
         *(b"begin", b"settle", b"end")
     ]
@@ -283,4 +283,4 @@ def test_what_is_changed_for_people(column: Column, shape: DisplayFormat, value:
     list(writer.write(Batch(2, rows=[[value, "b"], [None, None]])))
     list(writer.write(Batch(2, rows=[])))
     assert noting.rows == [[expected, "b"], [None, None]]
-    assert writer.shortened == (expected.endswith(("…", "...")) or "…" in expected)
+    assert writer.look.shortened == (expected.endswith(("…", "...")) or "…" in expected)

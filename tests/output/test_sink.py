@@ -15,11 +15,13 @@ import pytest
 
 from sqlshell.errors import OutputError, ProtocolError, UsageError
 from sqlshell.origin import Own
-from sqlshell.output.copy import LARGE, copy, warn_of_names
+from sqlshell.output.copy import LARGE, copy
+from sqlshell.output.sinks.command import CommandSink, command_in
+from sqlshell.output.sinks.file import AppendSink, FileSink
 from sqlshell.output.sinks.pager import ScreenSink, screen_lines
-from sqlshell.output.sinks.sink import AppendSink, CommandSink, FileSink, OutputClosed, Sink, StreamSink, command_in
-from sqlshell.output.writer import Summary, WriterOptions
-from sqlshell.output.writers.column_names import distinct_names
+from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
+from sqlshell.output.writer import Look, Summary, Writer, WriterOptions
+from sqlshell.output.writers.column_names import distinct_names, warn_of_names
 from sqlshell.output.writers.formats import format_for_path, format_named
 from sqlshell.result import Batch, Column, Result
 from sqlshell.sql.duckdb_types import distinct_for_duckdb
@@ -129,7 +131,7 @@ def test_records_with_long_values_are_wrapped_if_they_fit_the_screen(
     monkeypatch.setenv("LINES", "24")
     stream = io.BytesIO()
     sink = ScreenSink(stream, f"cat > '{tmp_path}/paged'", sys.stdin, sideways=True)
-    sink.freeze(lambda: (0, 0), lambda: True)
+    sink.freeze(lambda: Look(wraps=True))
     sink.write(b"-[ RECORD 1 ]\n" + b"c" * width + b"\n")
     sink.close()
     assert tmp_path.joinpath("paged").exists() is paged
@@ -344,9 +346,12 @@ def test_what_is_known_of_a_sink_that_begins(tmp_path: Path) -> None:
 class Watched(StreamSink):
     """Notes in which threads it is written to, and what it is told of results."""
 
+    blocking = True
+
     def __init__(self, *, blocking: bool = True, left: bool = False) -> None:
         super().__init__(io.BytesIO())
-        self.blocking, self.left = blocking, left
+        self.blocking = blocking
+        self.left = left
         self.calls: list[str] = []
 
     def write(self, data: bytes) -> None:
@@ -389,30 +394,26 @@ def test_many_columns_of_one_name() -> None:
 
 @pytest.mark.parametrize("sizes", [[3, LARGE, 2], [LARGE, LARGE], [LARGE - 1, 1, 5], [0, 0], [LARGE // 2] * 5])
 def test_chunks_are_written_once_and_in_order(sizes: list[int]) -> None:
-    class Chunks:
-        buffering = False
-
+    class Chunks(Writer):
         def begin(self, columns: object) -> list[bytes]:
             return [bytes([65 + number]) * size for number, size in enumerate(sizes)]
 
         def write(self, batch: object) -> list[bytes]:
             return []
 
-        settle = end = write
-
     stream = io.BytesIO()
     result = Result([Column("a")], Batches(0))
-    asyncio.run(copy(result, Chunks(), StreamSink(stream)))  # type: ignore[arg-type]
+    asyncio.run(copy(result, Chunks(), StreamSink(stream)))
     assert stream.getvalue() == b"".join(Chunks().begin(None))
 
 
 def test_names_that_a_format_changes_are_named() -> None:
     told: list[str] = []
-    warn_of_names(Result([Column("a"), Column("b")], Batches(0)), told.append)
+    warn_of_names([Column("a"), Column("b")], told.append)
     assert told == []
-    warn_of_names(Result([Column(name) for name in ("a", "b", "a", "a_1")], Batches(0)), told.append)
-    warn_of_names(Result([Column("a")] * 6, Batches(0)), told.append)
-    warn_of_names(Result([Column("a")] * 7, Batches(0)), told.append)
+    warn_of_names([Column(name) for name in ("a", "b", "a", "a_1")], told.append)
+    warn_of_names([Column("a")] * 6, told.append)
+    warn_of_names([Column("a")] * 7, told.append)
     five = ", ".join(f"a to a_{number}" for number in range(1, 6))
     assert told == [
         "duplicate column names were changed: a to a_2",

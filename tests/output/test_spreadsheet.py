@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from sqlshell.output.changes import ChangedWriter
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_named
-from sqlshell.output.writers.spreadsheet import SpreadsheetWriter
 from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Batch, Column, Rows
 
@@ -58,7 +58,7 @@ def test_null_is_no_text_and_other_formats_are_not_changed() -> None:
 
 
 def test_rows_that_a_writer_holds_back_are_asked_for() -> None:
-    writer = SpreadsheetWriter(TableWriter(WriterOptions()))
+    writer = ChangedWriter(TableWriter(WriterOptions()), None, safe=True)
     begun = [*writer.begin([Column("a")]), *writer.write(Batch(1, rows=[["=1"]]))]
     assert (begun, writer.buffering) == ([], True)
     shown = b"".join(writer.settle())

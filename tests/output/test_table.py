@@ -17,9 +17,9 @@ from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.writer import Summary, Writer, WriterOptions
 from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
 from sqlshell.output.writers.formats import FORMATS
+from sqlshell.output.writers.records import RecordWriter
 from sqlshell.output.writers.styles import style_names
 from sqlshell.output.writers.table import SAMPLE, TableWriter
-from sqlshell.output.writers.vertical import VerticalWriter
 from sqlshell.result import Batch, Column, Rows
 
 DATA = Path(__file__).parents[1] / "data"
@@ -106,7 +106,7 @@ STEERING = {*map(chr, range(32)), "\x7f", *map(chr, range(0x80, 0xA0)), "\u202e"
 def test_nothing_that_steers_a_terminal_is_drawn() -> None:
     texts = is_unsafe()
     rows: Rows = [[text] for text in texts]
-    for writer in (TableWriter(WriterOptions()), VerticalWriter(WriterOptions())):
+    for writer in (TableWriter(WriterOptions()), RecordWriter(WriterOptions())):
         text = drawn(writer, [Column(texts[0])], rows)
         assert not STEERING & set(text)
 
@@ -145,7 +145,7 @@ def test_printable(text: str, shown: str) -> None:
 
 def test_vertical() -> None:
     rows: Rows = [["1", "a\nb"], [None, ""]]
-    assert drawn(VerticalWriter(WriterOptions()), [Column("id", "INTEGER"), Column("text")], rows) == (
+    assert drawn(RecordWriter(WriterOptions()), [Column("id", "INTEGER"), Column("text")], rows) == (
         "-[ RECORD 1 ]+----------\nid   | 1\ntext | a\n     | b\n-[ RECORD 2 ]+----------\nid   | NULL\ntext | \n"
     )
 
@@ -155,7 +155,7 @@ def test_vertical() -> None:
     [(WriterOptions(), "(0 rows)\n"), (WriterOptions(header=False), ""), (WriterOptions(footer=False), "")],
 )
 def test_vertical_says_that_there_are_no_rows(options: WriterOptions, text: str) -> None:
-    assert drawn(VerticalWriter(options), [Column("id", "INTEGER")], []) == text
+    assert drawn(RecordWriter(options), [Column("id", "INTEGER")], []) == text
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from sqlshell.output.text.cells import cells
 from sqlshell.output.text.type_names import LONGEST, fitting_type, line_widths, short_type, type_lines, whole_types
 from sqlshell.output.writer import Screen, WriterOptions
-from sqlshell.output.writers.screen_table import ScreenTableWriter
+from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Column
 from tests.output.test_table import STEERING, drawn
 
@@ -85,4 +85,4 @@ def test_columns_are_widened_while_the_table_fits() -> None:
     }
     for width, head in heads.items():
         options = WriterOptions(screen=Screen(width))
-        assert drawn(ScreenTableWriter(options, Screen(width)), columns, []).split("\n")[2] == head
+        assert drawn(TableWriter(options), columns, []).split("\n")[2] == head

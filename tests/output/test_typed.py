@@ -19,11 +19,11 @@ import pyarrow.parquet
 import pytest
 
 from sqlshell.errors import OutputError, UsageError
-from sqlshell.output.copy import warn_of_names
 from sqlshell.output.typed import rows
-from sqlshell.output.writer import Summary, WriterOptions, takes_whole
+from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.column_names import warn_of_names
 from sqlshell.output.writers.formats import format_named
-from sqlshell.result import Batch, Column, HeldBatches, Result
+from sqlshell.result import Batch, Column
 from sqlshell.result import Rows as Strings
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb.results import rows as result_rows
@@ -55,7 +55,7 @@ def written(name: str, columns: list[Column], *parts: Strings) -> bytes:
 
 def from_file(name: str, source: Source, columns: list[Column], count: int) -> bytes:
     writer = format_named(name).factory(WriterOptions())
-    assert takes_whole(writer)
+    assert writer.by_sql == "table"
     begun = b"".join(writer.begin(columns))
     opened = source.table(columns, count, typed=True)
     try:
@@ -202,7 +202,7 @@ def test_empty_results_and_odd_names(name: str) -> None:
     found = table(name, written(name, columns))
     assert (found.num_rows, found.column_names) == (0, ["a", "A_1", "a_1_1", "column", 'q"; drop', "é\n"])
     said: list[str] = []
-    warn_of_names(Result(columns, HeldBatches(Batch(6, rows=[]))), said.append, fold_case=True)
+    warn_of_names(columns, said.append, fold_case=True)
     assert said == ["duplicate column names were changed: A to A_1, a to a_1_1,  to column"]
     assert written(name, []) == b""
 
@@ -245,6 +245,7 @@ def test_many_pieces_are_one_file_in_order(name: str, monkeypatch: pytest.Monkey
 MEASURED = """
 import resource, sys
 from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writers.column_names import warn_of_names
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column
 writer = format_named(sys.argv[1]).factory(WriterOptions())

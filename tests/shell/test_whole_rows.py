@@ -16,7 +16,7 @@ from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import OutputError
-from sqlshell.output.text.binary import binary_columns, with_hex
+from sqlshell.output.changes import with_hex
 from sqlshell.result import Result, Rows
 from sqlshell.shell.explorer.explorer import pattern
 from sqlshell.shell.explorer.grid import Grid
@@ -62,7 +62,7 @@ def with_unread(served: Served, work: Callable[[Result, Rows], Awaitable[Made]])
             rows: Rows = []
             async for result in client.run(Submission(SELECT, repeatable=True), CONTEXT):
                 async for batch in result.batches:
-                    rows += with_hex(batch.rows, binary_columns(result.columns))
+                    rows += with_hex(batch.rows, result.columns)
                 statement = result.statement_id
             async for result in client.fetch(statement, CONTEXT):
                 return await work(result, rows)

@@ -1,4 +1,4 @@
-"""Writes to the standard input of a shell command."""
+"""Shell commands that read the output, and what a user names as an output: a file or a command."""
 
 from __future__ import annotations
 
@@ -13,6 +13,8 @@ from typing import TextIO, cast
 
 from sqlshell.errors import OutputError, reason
 from sqlshell.origin import Own
+from sqlshell.output.sinks.file import CompressedFileSink, FileSink, check, compression, compressor
+from sqlshell.output.sinks.sink import OutputClosed, Sink
 from sqlshell.runtime.files import write_all
 
 STOP_SECONDS = 2.0
@@ -51,10 +53,6 @@ def _modes_kept(stdin: TextIO) -> Iterator[None]:
         # A program that a signal terminated leaves its terminal modes behind.
         with contextlib.suppress(OSError, termios.error):
             termios.tcsetattr(descriptor, termios.TCSANOW, modes)
-
-
-class OutputClosed(Exception):
-    """The reader of the output has closed it. Not an error: `| head` does so."""
 
 
 class CommandProcess:
@@ -104,3 +102,54 @@ class CommandProcess:
                 self._process.wait(STOP_SECONDS)
                 break
         self.finish()
+
+
+def command_in(output: Own) -> Own:
+    """The command of a `|command`. Raises OutputError if it is missing."""
+    command = Own(output[1:].strip())
+    if not command:
+        raise OutputError("missing command after |", "example: \\o |less")
+    return command
+
+
+class CommandSink(Sink):
+    """The standard input of a shell command. close() raises OutputError if the command fails."""
+
+    blocking = True
+
+    def __init__(self, command: Own) -> None:
+        self._text = command
+        self._command = CommandProcess(command)
+
+    @property
+    def waited(self) -> float:
+        return self._command.waited
+
+    def write(self, data: bytes) -> None:
+        self._command.write(data)
+
+    def close(self) -> None:
+        code = self._command.finish()
+        if code:
+            raise OutputError(f"the command {self._text!r} exited with code {code}")
+
+    def abort(self) -> None:
+        self._command.stop()
+
+
+def output_to(name: Own) -> Sink:
+    """Open the file or `|command` that a user has named. Raises OutputError, and UsageError for a compression whose
+    package is not installed."""
+    if name.startswith("|"):
+        return CommandSink(command_in(name))
+    return CompressedFileSink(name) if compression(name) else FileSink(name)
+
+
+def check_output_to(name: Own) -> None:
+    """Raise the error that output_to() would raise, as far as it is known before anything is opened."""
+    if name.startswith("|"):
+        command_in(name)
+        return
+    check(name)
+    if suffix := compression(name):
+        compressor(suffix)

@@ -1,4 +1,4 @@
-"""A file that is put in place when it is complete."""
+"""Files: put in place when they are complete, compressed while they are written, or appended to."""
 
 from __future__ import annotations
 
@@ -6,29 +6,31 @@ import contextlib
 import errno
 import os
 import stat
+import sys
+import zlib
+from importlib import import_module
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, Protocol
 
-from sqlshell.errors import OutputError, reason
+from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
-from sqlshell.output.sinks.command import OutputClosed
+from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink, write_error
 from sqlshell.runtime.files import check_output, descriptor, expanded, write_all
 from sqlshell.runtime.scratch import scratch
 
 LONGEST_STEM = 60
 """Characters of a file's name that the name of its temporary file contains: names have at most 255 bytes."""
 
+GZIP_WINDOW = 31
+"""zlib's window of 32 KiB, with a header of gzip."""
 
-class FileSink:
+
+class FileSink(Sink):
     """Writes to a temporary file and renames it in close(); links are followed, an existing file's mode is kept.
 
     A descriptor (`/dev/stdout`, or a link to it) and anything that is not a regular file (a FIFO, a device) is written
     directly. After a failed write, close() keeps the existing file. Raises OutputError if it cannot be opened.
     """
-
-    blocking = False
-    closed = False
-    terminal = False
 
     def __init__(self, path: Own) -> None:
         self.name = path
@@ -59,9 +61,6 @@ class FileSink:
         except OSError as error:
             self._broken = True
             raise self._failed(error) from error
-
-    def finish(self) -> None:
-        return None
 
     def mark(self) -> None:
         """Keep what has been written so far, whatever happens to the next result. A result may have no bytes."""
@@ -135,6 +134,89 @@ class FileSink:
         return write_error(self.name, error, "the existing file was kept" if self._replaces else "")
 
 
+class _Compressor(Protocol):
+    def compress(self, data: bytes, /) -> bytes: ...
+
+    def flush(self) -> bytes: ...
+
+
+class CompressedFileSink(FileSink):
+    """A FileSink that compresses; each result is a separate member or frame, so that a failed one can be removed.
+
+    Raises UsageError where the package for the compression is not installed, before a file is created.
+    """
+
+    def __init__(self, path: Own) -> None:
+        self._suffix = compression(path)
+        self._compressor: _Compressor | None = None
+        compressor(self._suffix)
+        super().__init__(path)
+
+    def write(self, data: bytes) -> None:
+        if self._compressor is None:
+            self._compressor = compressor(self._suffix)
+        super().write(self._compressor.compress(data))
+
+    def mark(self) -> None:
+        if self._compressor is None and not self._used_at_mark:
+            # A file without a byte is not one of this format.
+            self.write(b"")
+        self._end_member()
+        super().mark()
+
+    def rewind(self) -> None:
+        self._compressor = None
+        super().rewind()
+
+    def close(self) -> None:
+        self._end_member()
+        super().close()
+
+    def _end_member(self) -> None:
+        ended, self._compressor = self._compressor, None
+        if ended is not None:
+            super().write(ended.flush())
+
+
+def compressor(suffix: str) -> _Compressor:
+    """A compressor for `.gz` or `.zst`. Raises UsageError where its package is not installed."""
+    if suffix == ".gz":
+        return zlib.compressobj(wbits=GZIP_WINDOW)
+    try:
+        zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
+    except ImportError:
+        raise UsageError(
+            "writing .zst files requires the package backports.zstd",
+            "run: pip install backports.zstd; or write .gz",
+        ) from None
+    made: _Compressor = zstd.ZstdCompressor()
+    return made
+
+
+class AppendSink(StreamSink):
+    """Appends to a file, which only its owner can read if it is new. Raises OutputError if it cannot be opened."""
+
+    def __init__(self, path: Own) -> None:
+        try:
+            place = expanded(path)
+            check_output(place, path)
+            file = open_fd(place) or open(place, "ab", buffering=0, opener=_private)  # noqa: SIM115
+        except (OSError, RuntimeError, ValueError) as error:
+            raise write_error(path, error) from error
+        super().__init__(file, path)
+        self._file = file
+
+    def close(self) -> None:
+        self._file.close()
+
+    def abort(self) -> None:
+        self.close()
+
+
+def _private(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
+
+
 def compression(path: str) -> str:
     """The ending of a compressed file, `.gz` or `.zst`; "" for any other."""
     lower = path.lower()
@@ -185,12 +267,6 @@ def open_fd(path: Path) -> BinaryIO | None:
         return None
     # Not by its name, which would open a redirected file again, at its start.
     return os.fdopen(os.dup(opened.number), "wb", buffering=0)
-
-
-def write_error(name: str, error: Exception, hint: str = "") -> OutputError:
-    """The OutputError for a write that failed."""
-    closed = isinstance(error, OSError) and error.errno == errno.EBADF
-    return OutputError(f"cannot write to {name}: {'it is closed' if closed else reason(error)}", hint)
 
 
 def _unopened(path: str, error: Exception) -> OutputError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -13,10 +14,11 @@ from typing import BinaryIO, TextIO
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
-from sqlshell.output.sinks.command import CommandProcess, OutputClosed, lent_terminal
-from sqlshell.output.sinks.pager_key import PagerKey
-from sqlshell.output.sinks.sink import StreamSink
+from sqlshell.output.sinks.command import CommandProcess, lent_terminal
+from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
 from sqlshell.output.text.cells import cells
+from sqlshell.output.writer import Look
+from sqlshell.runtime.scratch import scratch
 
 DEFAULT = "less -SRXF"
 DEFAULT_FOR_WIDE = "less -SRX"
@@ -39,8 +41,14 @@ MOST_PIPE_BYTES = 1 << 20
 NEW_PIPE_BYTES = 1 << 14
 """Bytes that every new pipe takes without waiting for its reader."""
 
+KEY = "B"
 
-class ScreenSink:
+_SCRIPT = """echo >'{folder}/pressed'
+read -r answer <'{folder}/done'
+"""
+
+
+class ScreenSink(Sink):
     """Holds output back until it is taller than the screen, then starts the pager `command`, "" for the default.
 
     With `sideways`, a line that is wider than the screen starts it too, because its rest is reached by scrolling,
@@ -50,6 +58,8 @@ class ScreenSink:
     receives Ctrl-C; when it exits, writing raises OutputClosed. Must be used in the main thread, except for write() and
     finish() while `blocking`.
     """
+
+    waited = 0.0
 
     def __init__(self, stream: BinaryIO, command: str, stdin: TextIO, *, sideways: bool = False) -> None:
         self._screen = StreamSink(stream)
@@ -68,10 +78,7 @@ class ScreenSink:
         self._browse: Callable[[], Awaitable[None]] | None = None
         self._rows = ""
         self._key: PagerKey | None = None
-        self._frozen: Callable[[], tuple[int, int]] = lambda: (0, 0)
-        self._wraps: Callable[[], bool] = lambda: False
-        self.waited = 0.0
-        """Seconds that the pager was open."""
+        self._look: Callable[[], Look] = Look
 
     @property
     def terminal(self) -> bool:
@@ -87,14 +94,10 @@ class ScreenSink:
     def closed(self) -> bool:
         return self._pager is not None and self._pager.ended
 
-    def freeze(self, frozen: Callable[[], tuple[int, int]], wraps: Callable[[], bool] = lambda: False) -> None:
-        """Keep lines and cells at the edges in view, if the pager can: `frozen` says how many once they are known, and
-        `wraps` whether wide lines may be wrapped."""
-        self._frozen, self._wraps = frozen, wraps
+    def freeze(self, look: Callable[[], Look]) -> None:
+        self._look = look
 
     def offer(self, browse: Callable[[], Awaitable[None]], rows: str = "") -> None:
-        """Give the default pager a key that waits for `browse`, which has the terminal meanwhile, in the event loop.
-        The pager shows the number of all `rows`, if it is known."""
         self._browse, self._rows = browse, rows
 
     def write(self, data: bytes) -> None:
@@ -110,7 +113,7 @@ class ScreenSink:
             tall = lines >= size.lines - 1
             shown = screen_lines(self._held_back, size.columns, size.lines)
             wide = is_wider(self._held_back, size.columns)
-            if tall or shown >= size.lines - 1 or (wide and self._sideways and not self._wraps()):
+            if tall or shown >= size.lines - 1 or (wide and self._sideways and not self._look().wraps):
                 self._start(self._full_command(wide=wide, tall=tall))
 
     def finish(self) -> None:
@@ -140,7 +143,7 @@ class ScreenSink:
 
     def _full_command(self, *, wide: bool, tall: bool) -> str:
         """The pager's command, with what it keeps in view."""
-        lines, width = self._frozen()
+        lines, width = self._look().frozen
         if self._command != DEFAULT:
             return self._command
         if lines and (wide or tall) and has_header(less_version()):
@@ -209,6 +212,67 @@ class ScreenSink:
             self._key.close()
             self._key = None
         self._terminal_lent.close()
+
+
+class PagerKey:
+    """A key of less that opens something else on the terminal, and returns to the same place of less afterwards.
+
+    less runs an editor on a file with its command `visual`, waits for it, and draws its screen again. The editor here
+    is a script that writes to one pipe and waits at another: while it waits, the terminal is free. `pressed` runs in
+    the event loop of the thread that makes this, one at a time. Raises OSError.
+    """
+
+    def __init__(self, pressed: Callable[[], Awaitable[None]]) -> None:
+        self._work = pressed
+        self._task: asyncio.Task[None] | None = None
+        self._loop = asyncio.get_running_loop()
+        self._folder = scratch().folder("pager")
+        self._pipes: list[int] = []
+        try:
+            for name in ("pressed", "done"):
+                os.mkfifo(self._folder / name, 0o600)
+                # With both ends open, neither side ever waits for the other to open it, and none sees an end.
+                self._pipes.append(os.open(self._folder / name, os.O_RDWR | os.O_NONBLOCK | os.O_CLOEXEC))
+            quoted = str(self._folder).replace("'", "'\\''")
+            (self._folder / "script").write_text(_SCRIPT.format(folder=quoted))
+            (self._folder / "keys").write_text(f"#command\n{KEY} visual\nv invalid\n")
+        except OSError:
+            self.close()
+            raise
+        self._loop.add_reader(self._pipes[0], self._pressed)
+
+    @property
+    def environment(self) -> Mapping[str, str]:
+        """The variables that give less the key. A command that begins with - is not shown."""
+        return {
+            "LESSKEYIN": str(self._folder / "keys"),
+            "LESSEDIT": '-sh "$SQLSHELL_PAGER_KEY"',
+            "SQLSHELL_PAGER_KEY": str(self._folder / "script"),
+        }
+
+    def close(self) -> None:
+        if self._task is not None:
+            self._task.cancel()
+        if self._pipes:
+            self._loop.remove_reader(self._pipes[0])
+        for pipe in self._pipes:
+            os.close(pipe)
+        self._pipes = []
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _pressed(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.read(self._pipes[0], 64)
+        if self._task is None:
+            self._task = asyncio.ensure_future(self._answered())
+
+    async def _answered(self) -> None:
+        try:
+            await self._work()
+        finally:
+            self._task = None
+            if self._pipes:
+                os.write(self._pipes[1], b"\n")
 
 
 def less_version() -> str:

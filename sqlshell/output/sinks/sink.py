@@ -1,82 +1,94 @@
-"""The protocol of sinks, and sinks for an open stream and a command. Files are in file.py, the screen in pager.py."""
+"""Where bytes go: the protocol of sinks, and the sink for an open stream such as stdout."""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import os
 import select
 from collections.abc import Awaitable, Callable
 from functools import partial
-from typing import BinaryIO, Protocol, runtime_checkable
+from typing import BinaryIO
 
-from sqlshell.errors import OutputError
-from sqlshell.origin import Own
-from sqlshell.output.sinks.command import CommandProcess, OutputClosed
-from sqlshell.output.sinks.file import FileSink, open_fd, write_error
-from sqlshell.runtime.files import check_output, expanded, write_all
-
-__all__ = ["CommandSink", "FileSink", "OutputClosed", "PagedSink", "Sink", "StreamSink", "WaitingSink", "command_in"]
+from sqlshell.errors import OutputError, reason
+from sqlshell.output.writer import Look
+from sqlshell.runtime.files import write_all
 
 
-class Sink(Protocol):
+class OutputClosed(Exception):
+    """The reader of the output has closed it. Not an error: `| head` does so."""
+
+
+class Sink:
+    """Receives the bytes of one result or several."""
+
+    name = ""
+
+    @property
+    def unused(self) -> bool:
+        """Whether an existing file would be replaced although nothing was written."""
+        return False
+
+    @property
+    def redraws(self) -> bool:
+        """Whether it is a terminal on which text can be redrawn."""
+        return False
+
+    @property
+    def waited(self) -> float:
+        """Seconds that it has waited for its reader, a pager or a command."""
+        return 0.0
+
     @property
     def blocking(self) -> bool:
         """Whether a write may wait for the user, so that it must be done in a thread."""
+        return False
 
     @property
     def terminal(self) -> bool:
         """Whether the output is shown to a person, in colors, on a screen of limited width."""
+        return False
 
     @property
     def closed(self) -> bool:
         """Whether it is already known that the reader has exited."""
+        return False
 
     def write(self, data: bytes) -> None:
-        """Raises OutputClosed if the reader has exited, and OutputError."""
+        """Write all of `data`. Raises OutputClosed if the reader has exited, and OutputError."""
+        raise NotImplementedError
 
     def finish(self) -> None:
-        """One result is complete. May wait until it has been read, as close() does. Called in a
-        thread if `blocking`.
-        """
+        """End one result. May wait until it has been read, as close() does. Called in a thread if `blocking`."""
+
+    def mark(self) -> None:
+        """Keep what has been written so far, whatever happens to the next result."""
+
+    def rewind(self) -> None:
+        """Discard what was written since the last mark, if that is possible. Raises OutputError."""
 
     def close(self) -> None:
-        """The output is complete. Raises OutputError."""
+        """End the output. Raises OutputError."""
 
     def abort(self) -> None:
         """Discard the output, without waiting. Raises nothing."""
 
+    def freeze(self, look: Callable[[], Look]) -> None:
+        """Keep the edges of a table in view, and wrap wide lines, as far as its look says and a pager can."""
 
-@runtime_checkable
-class PagedSink(Protocol):
-    """A sink that may show its output in a pager."""
-
-    def freeze(self, frozen: Callable[[], tuple[int, int]], wraps: Callable[[], bool]) -> None:
-        """Keep lines and cells at the edges in view, if the pager can: `frozen` says how many once they are known, and
-        `wraps` whether wide lines may be wrapped.
+    def offer(self, browse: Callable[[], Awaitable[None]], rows: str = "") -> None:
+        """Give the pager, if there is one, a key that waits for `browse`, which has the terminal meanwhile, in the
+        event loop. The pager shows the number of all `rows`, if it is known.
         """
 
-    def offer(self, browse: Callable[[], Awaitable[None]], rows: str) -> None:
-        """Give the pager a key that waits for `browse`; the pager shows `rows`, how many there are."""
 
-
-@runtime_checkable
-class WaitingSink(Protocol):
-    """A sink whose reader may keep it waiting."""
-
-    @property
-    def waited(self) -> float:
-        """Seconds that it has waited for its reader."""
-
-
-class StreamSink:
+class StreamSink(Sink):
     """An open stream, such as stdout; it is not closed. `before` is called before each write."""
-
-    blocking = False
 
     def __init__(self, stream: BinaryIO, name: str = "stdout", before: Callable[[], None] | None = None) -> None:
         self._stream = stream
-        self._name = name
+        self.name = name
         self._before = before
         self._held = self._left = False
 
@@ -130,16 +142,7 @@ class StreamSink:
                 os.close(nowhere)
             raise OutputClosed from None
         except (OSError, ValueError) as error:
-            raise write_error(self._name, error) from error
-
-    def finish(self) -> None:
-        return None
-
-    def close(self) -> None:
-        return None
-
-    def abort(self) -> None:
-        return None
+            raise write_error(self.name, error) from error
 
     def _patiently(self, action: Callable[[], int | None]) -> int:
         """Retry while another program has made the stream non-blocking; returns the number of bytes written."""
@@ -152,66 +155,7 @@ class StreamSink:
                     return error.characters_written
 
 
-class AppendSink(StreamSink):
-    """Appends to a file, which only its owner can read if it is new. Raises OutputError if it cannot be opened."""
-
-    terminal = False
-
-    def __init__(self, path: Own) -> None:
-        try:
-            place = expanded(path)
-            check_output(place, path)
-            file = open_fd(place) or open(place, "ab", buffering=0, opener=_private)  # noqa: SIM115
-        except (OSError, RuntimeError, ValueError) as error:
-            raise write_error(path, error) from error
-        super().__init__(file, path)
-        self._file = file
-
-    def close(self) -> None:
-        self._file.close()
-
-    def abort(self) -> None:
-        self.close()
-
-
-def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def command_in(output: Own) -> Own:
-    """The command of a `|command`. Raises OutputError if it is missing."""
-    command = Own(output[1:].strip())
-    if not command:
-        raise OutputError("missing command after |", "example: \\o |less")
-    return command
-
-
-class CommandSink:
-    """The standard input of a shell command. close() raises OutputError if the command fails."""
-
-    blocking = True
-    closed = False
-    terminal = False
-
-    def __init__(self, command: Own) -> None:
-        self._text = command
-        self._command = CommandProcess(command)
-
-    @property
-    def waited(self) -> float:
-        """Seconds that the command took to read."""
-        return self._command.waited
-
-    def write(self, data: bytes) -> None:
-        self._command.write(data)
-
-    def finish(self) -> None:
-        return None
-
-    def close(self) -> None:
-        code = self._command.finish()
-        if code:
-            raise OutputError(f"the command {self._text!r} exited with code {code}")
-
-    def abort(self) -> None:
-        self._command.stop()
+def write_error(name: str, error: Exception, hint: str = "") -> OutputError:
+    """The OutputError for a write that failed."""
+    closed = isinstance(error, OSError) and error.errno == errno.EBADF
+    return OutputError(f"cannot write to {name}: {'it is closed' if closed else reason(error)}", hint)

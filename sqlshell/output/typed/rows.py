@@ -6,7 +6,7 @@ import contextlib
 import re
 import shutil
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -194,22 +194,6 @@ def misfit(
             text = rows[0][0]
             return number, text if len(text) <= SHOWN_CHARACTERS else f"{text[: SHOWN_CHARACTERS - 1]}…"
     return None
-
-
-class TypedWriter:
-    """The common parts of the writers of typed columns."""
-
-    def __init__(self) -> None:
-        self._rows: TypedRows | None = None
-
-    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
-        if columns:
-            self._rows = TypedRows(columns)
-        return []
-
-    def interrupt(self) -> None:
-        if self._rows is not None:
-            self._rows.interrupt()
 
 
 def _output_error(error: Exception) -> OutputError:

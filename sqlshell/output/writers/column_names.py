@@ -1,8 +1,8 @@
-"""Unique column names."""
+"""Unique column names, which formats for programs require."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from sqlshell.result import Column
 
@@ -27,14 +27,16 @@ def distinct_names(columns: Sequence[Column]) -> list[str]:
     return names
 
 
-def changed_names(columns: Sequence[Column], *, fold_case: bool) -> list[tuple[str, str]]:
-    """The names that distinct_names() changed, as (old, new), or with `fold_case` distinct_in_any_case()."""
-    names = distinct_in_any_case(columns) if fold_case else distinct_names(columns)
-    return [(column.name, new) for column, new in zip(columns, names, strict=True) if column.name != new]
-
-
 def distinct_in_any_case(columns: Sequence[Column]) -> list[str]:
     """The names of the columns for readers that ignore case, none of them empty."""
     from sqlshell.sql.duckdb_types import distinct_for_duckdb
 
     return distinct_for_duckdb(distinct_names(columns))
+
+
+def warn_of_names(columns: Sequence[Column], warn: Callable[[str], None], *, fold_case: bool = False) -> None:
+    """Warn about column names that a format for programs has to change."""
+    names = distinct_in_any_case(columns) if fold_case else distinct_names(columns)
+    changed = [f"{column.name} to {new}" for column, new in zip(columns, names, strict=True) if column.name != new]
+    if changed:
+        warn(f"duplicate column names were changed: {', '.join(changed[:5])}{', …' if len(changed) > 5 else ''}")

@@ -7,38 +7,26 @@ characters, and are not changed.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlshell.errors import UsageError
-from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
+from sqlshell.output.writer import Values, Writer, WriterOptions, encode
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.csv_from_json import csv_from_json
 from sqlshell.result import Batch, Column, Rows, StoredColumn
 
-Values = Sequence[str | None]
-
 _QUOTED = re.compile('[",\r\n]')
 _ESCAPES = {"\\": "\\\\", "\t": "\\t", "\r": "\\r", "\n": "\\n"}
-PIECE = 1 << 20
-"""Characters that are encoded at once."""
 COPY_END = "\\."
 """Alone on a line it ends PostgreSQL's COPY, unless it is quoted."""
 
 
-def encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogatepass")
-
-
-def encode_pieces(text: str) -> Iterator[bytes]:
-    """Encode a text of any length in pieces."""
-    for start in range(0, len(text), PIECE):
-        yield encode(text[start : start + PIECE])
-
-
-class CsvWriter(Unbuffered):
+class CsvWriter(Writer):
     """RFC 4180 with `\\n` between rows. NULL is an empty field, '' is `""`; a value equal to the text for NULL is
     quoted.
     """
+
+    by_sql = "lines"
 
     def __init__(self, options: WriterOptions) -> None:
         self._null = options.null or ""
@@ -76,9 +64,6 @@ class CsvWriter(Unbuffered):
             return [encode(plain)]
         columns = [self._column(values) for values in zip(*rows, strict=True)]
         return [encode("\n".join(map(",".join, zip(*columns, strict=True))) + "\n")]
-
-    def end(self, summary: Summary) -> Iterable[bytes]:
-        return []
 
     def _plain(self, rows: Rows, width: int) -> str | None:
         """The batch as text if no value needs care, else None."""
@@ -121,7 +106,7 @@ class CsvWriter(Unbuffered):
         return value
 
 
-class CsvRecordWriter(Unbuffered):
+class CsvRecordWriter(Writer):
     """CSV with a line for each value, its column's name before it, as psql writes it with `\\x`."""
 
     def __init__(self, options: WriterOptions) -> None:
@@ -141,12 +126,11 @@ class CsvRecordWriter(Unbuffered):
         )
         return map(encode, lines)
 
-    def end(self, summary: Summary) -> Iterable[bytes]:
-        return []
 
-
-class TsvWriter(Unbuffered):
+class TsvWriter(Writer):
     """Tab-separated, the text format of PostgreSQL's COPY: `\\t \\n \\r \\\\` for those characters, `\\N` for NULL."""
+
+    by_sql = "lines"
 
     def __init__(self, options: WriterOptions, delimiter: str = "\t", escapes: Mapping[str, str] = _ESCAPES) -> None:
         """`escapes` are the escape sequences of characters, that of the backslash first."""
@@ -173,9 +157,6 @@ class TsvWriter(Unbuffered):
             return []
         columns = [self._column(values) for values in zip(*batch.rows, strict=True)]
         return [encode("\n".join(map(self._delimiter.join, zip(*columns, strict=True))) + "\n")]
-
-    def end(self, summary: Summary) -> Iterable[bytes]:
-        return []
 
     def _column(self, values: Values) -> Sequence[str]:
         if None not in values and self._null not in values and not self._escaped.search("".join(values)):  # type: ignore[arg-type]

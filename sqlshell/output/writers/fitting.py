@@ -1,7 +1,10 @@
-"""Tables that fit the screen: records instead of a table that is too wide, or blocks of columns."""
+"""Tables for a terminal: records instead of a table that is too wide, blocks of columns, or rows that keep arriving."""
 
 from __future__ import annotations
 
+import shutil
+import time
+from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -9,45 +12,43 @@ from msgspec.structs import replace
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.text.nesting import is_nested, over_lines
-from sqlshell.output.writer import Screen, Summary, Writer, WriterOptions
-from sqlshell.output.writers.screen_records import ScreenRecordWriter
-from sqlshell.output.writers.screen_table import ScreenTableWriter
-from sqlshell.output.writers.screen_transposed import MOST_ROWS, TransposedWriter
-from sqlshell.output.writers.table import TableWriter, sample_complete
-from sqlshell.output.writers.vertical import VerticalWriter
+from sqlshell.output.writer import Look, Summary, Writer, WriterOptions, written
+from sqlshell.output.writers.records import MOST_ROWS, RecordWriter, TransposedWriter
+from sqlshell.output.writers.table import SampledWriter, TableWriter
 from sqlshell.result import Batch, Column, Rows
 
 SHORTEST = 24
 """The cells that a text keeps at least when it is cut so that a table fits."""
 
+STEP_SECONDS = 0.1
+RATE_SECONDS = 2.0
+FRAME_LINES = 7
+"""Lines of a live view that are not rows: the table's frame, the status, the line of the cursor."""
 
-class AutoWriter:
+
+class AutoWriter(SampledWriter):
     """A table if its first rows fit into `width` cells, otherwise a few records side by side, or one below the other.
 
-    Nested values of several rows get more lines first, and if the screen allows it, long texts are cut; `shortened`
-    counts these.
+    Nested values of several rows get more lines first, and if the screen allows it, long texts are cut.
     """
 
     def __init__(self, options: WriterOptions, width: int) -> None:
+        super().__init__()
         self._options = options
         self._width = width
-        self._columns: Sequence[Column] = ()
-        self._sample: Rows = []
         self._chosen: Writer | None = None
+        self._turned = False
 
     @property
     def buffering(self) -> bool:
-        return bool(self._sample) if self._chosen is None else self._chosen.buffering
+        return super().buffering if self._chosen is None else self._chosen.buffering
 
-    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
-        self._columns = columns
-        return []
+    @property
+    def look(self) -> Look:
+        return Look() if self._chosen is None else replace(self._chosen.look, turned=self._turned)
 
     def write(self, batch: Batch) -> Iterable[bytes]:
-        if self._chosen is not None:
-            return self._chosen.write(batch)
-        self._sample += batch.rows
-        return self._choose() if sample_complete(self._sample) else []
+        return super().write(batch) if self._chosen is None else self._chosen.write(batch)
 
     def settle(self) -> Iterable[bytes]:
         return self._choose() if self._chosen is None else self._chosen.settle()
@@ -59,28 +60,12 @@ class AutoWriter:
 
     def _choose(self, *, whole: bool = False) -> Iterable[bytes]:
         """Choose the writer by the sample; `whole` is whether it has all rows."""
-        writer = self._chosen = self._fitting() or (self._transposed() if whole else None) or self._records()
+        table = self._fitting()
+        self._turned = table is None
+        writer = self._chosen = table or (self._transposed() if whole else None) or RecordWriter(self._options)
         sample, self._sample = self._sample, []
         begun = list(writer.begin(self._columns))
         return [*begun, *(writer.write(Batch(len(self._columns), rows=sample)) if sample else [])]
-
-    @property
-    def shortened(self) -> int:
-        return getattr(self._chosen, "shortened", 0)
-
-    @property
-    def turned(self) -> bool:
-        """Whether the rows are not shown as a table."""
-        return self._chosen is not None and not isinstance(self._chosen, TableWriter | ScreenTableWriter)
-
-    @property
-    def frozen(self) -> tuple[int, int]:
-        return getattr(self._chosen, "frozen", (0, 0))
-
-    @property
-    def wraps(self) -> bool:
-        """Whether lines that are too wide need not be scrolled to: those of records can be read wrapped."""
-        return isinstance(self._chosen, VerticalWriter | ScreenRecordWriter)
 
     def _fitting(self) -> Writer | None:
         """A table that fits, if there is one."""
@@ -89,24 +74,23 @@ class AutoWriter:
             fits = table_width(self._options, self._columns, self._sample) <= self._width
             return TableWriter(self._options) if fits else None
         for types in sorted({screen.types, False}, reverse=True):
-            shown = replace(screen, types=types)
-            widths = ScreenTableWriter(self._options, shown).widths(self._columns, self._sample)
+            options = replace(self._options, screen=replace(screen, types=types))
+            widths = TableWriter(options).measured(self._columns, self._sample)
             if self._excess(widths) <= 0:
-                return ScreenTableWriter(self._options, shown)
+                return TableWriter(options)
             if len(self._sample) == 1:
                 # A record has more room.
                 continue
-            folded = self._folded(shown, widths)
-            caps = self._caps(widths, folded, cuts=screen.cuts)
+            caps = self._caps(widths, self._folded(options, widths), cuts=screen.cuts)
             if caps is not None:
-                return ScreenTableWriter(self._options, shown, caps)
+                return TableWriter(options, caps)
         return None
 
     def _excess(self, widths: Sequence[int]) -> int:
         """The cells by which a table is too wide."""
         return sum(width + 3 for width in widths) + 1 - self._width
 
-    def _folded(self, screen: Screen, widths: Sequence[int]) -> dict[int, int]:
+    def _folded(self, options: WriterOptions, widths: Sequence[int]) -> dict[int, int]:
         """The widths that nested values need when they have several lines and nothing of them is cut."""
         wide = [
             at
@@ -117,7 +101,7 @@ class AutoWriter:
         rows: Rows = [
             [value and over_lines(value, SHORTEST) for value in (row[at] for at in wide)] for row in self._sample
         ]
-        needed = ScreenTableWriter(self._options, screen).widths(columns, rows) if wide else []
+        needed = TableWriter(options).measured(columns, rows) if wide else []
         return dict(zip(wide, needed, strict=True))
 
     def _transposed(self) -> Writer | None:
@@ -130,10 +114,6 @@ class AutoWriter:
             if writer.width <= self._width:
                 return writer
         return None
-
-    def _records(self) -> Writer:
-        options = self._options
-        return VerticalWriter(options) if options.screen is None else ScreenRecordWriter(options, options.screen)
 
     def _caps(self, widths: Sequence[int], folded: Mapping[int, int], *, cuts: bool) -> dict[int, int] | None:
         """The widths of columns with which the table fits; None if they would be too narrow.
@@ -159,73 +139,105 @@ class AutoWriter:
         return {at: cap for at, cap in caps.items() if cap < widths[at]} if excess <= 0 else None
 
 
-class FoldWriter:
+class FoldWriter(SampledWriter):
     """A table in blocks of as many columns as fit into `width` cells, below each other, for some rows at a time."""
 
     def __init__(self, options: WriterOptions, width: int) -> None:
+        super().__init__()
         self._options = options
         self._width = width
-        self._columns: Sequence[Column] = ()
-        self._rows: Rows = []
         self._any = False
 
-    @property
-    def buffering(self) -> bool:
-        return bool(self._rows)
-
-    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
-        self._columns = columns
-        return []
-
-    def write(self, batch: Batch) -> Iterable[bytes]:
-        self._rows += batch.rows
-        return self._blocks() if sample_complete(self._rows) else []
-
     def settle(self) -> Iterable[bytes]:
-        return self._blocks() if self._rows else []
-
-    def end(self, summary: Summary) -> Iterable[bytes]:
-        return self._blocks() if self._rows or not self._any else []
-
-    def _blocks(self) -> Iterable[bytes]:
-        rows, self._rows = self._rows, []
+        rows, self._sample = self._sample, []
         chunks: list[bytes] = []
         for first, last in self._parts(rows):
-            columns = self._columns[first:last]
-            part = [row[first:last] for row in rows]
-            writer = plain_or_screen(self._options)
             if self._any or chunks:
                 chunks.append(b"\n")
-            chunks += [*writer.begin(columns), *writer.write(Batch(len(columns), rows=part))]
-            chunks += writer.end(Summary(len(part), True))
+            part = [row[first:last] for row in rows]
+            chunks.append(written(TableWriter(self._options), self._columns[first:last], part))
         self._any = True
         return chunks
 
+    def end(self, summary: Summary) -> Iterable[bytes]:
+        return self.settle() if self._sample or not self._any else []
+
     def _parts(self, rows: Rows) -> Iterable[tuple[int, int]]:
         """Start and end of each block of columns."""
-        plain = replace(self._options, paint=None)
-        alone = [table_width(plain, [column], [[row[at]] for row in rows]) for at, column in enumerate(self._columns)]
+        table = TableWriter(self._options)
+        widths = table.measured(self._columns, rows)
+        ends, _ = table.edges
         first, used = 0, 0
-        for at, width in enumerate(alone):
+        for at, width in enumerate(widths):
             # Two adjacent columns share an edge.
-            if at > first and used + width - 1 > self._width:
+            if at > first and used + width + ends - 1 > self._width:
                 yield first, at
                 first, used = at, 0
-            used += width - (1 if at > first else 0)
+            used += width + ends - (1 if at > first else 0)
         if self._columns:
             yield first, len(self._columns)
 
 
-def plain_or_screen(options: WriterOptions) -> Writer:
-    """The writer of a table: that of the terminal, or that of the chosen style."""
-    return TableWriter(options) if options.screen is None else ScreenTableWriter(options, options.screen)
-
-
 def table_width(options: WriterOptions, columns: Sequence[Column], rows: Rows) -> int:
-    """The width of a table in cells."""
-    if options.screen is not None:
-        return sum(width + 3 for width in ScreenTableWriter(options, options.screen).widths(columns, rows)) + 1
-    writer = TableWriter(replace(options, paint=None))
-    chunks = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=list(rows)))]
-    text = b"".join([*chunks, *writer.settle()]).decode("utf-8", "replace")
-    return max((cells(line) for line in text.split("\n")), default=0)
+    """Return the width of a table in cells."""
+    table = TableWriter(options)
+    widths = table.measured(columns, rows)
+    ends, between = table.edges
+    return ends + sum(widths) + between * max(0, len(widths) - 1)
+
+
+class LiveTableWriter(Writer):
+    """Draws the last screenful of rows that keep arriving, with the total and the rate below it, on a terminal, at most
+    ten times a second."""
+
+    def __init__(self, options: WriterOptions) -> None:
+        self._options = options
+        self._columns: Sequence[Column] = ()
+        self._rows: deque[list[str | None]] = deque(maxlen=max(1, shutil.get_terminal_size().lines - FRAME_LINES))
+        self._total = 0
+        self._lines = 0
+        self._began = time.monotonic()
+        self._drawn = 0.0
+        self._counts: deque[tuple[float, int]] = deque()
+        self._ended = False
+
+    @property
+    def buffering(self) -> bool:
+        """The rate changes even if no row arrives."""
+        return not self._ended
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        self._columns = columns
+        return self.settle()
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        self._rows.extend(batch.rows)
+        self._total += len(batch.rows)
+        return self.settle() if time.monotonic() - self._drawn >= STEP_SECONDS else []
+
+    def settle(self) -> Iterable[bytes]:
+        self._drawn = time.monotonic()
+        text = written(TableWriter(self._options), self._columns, list(self._rows)).decode()
+        lines = text.split("\n")[:-1]
+        height = max(2, shutil.get_terminal_size().lines - 1)
+        if not self._ended:
+            lines = [*lines[: height - 1], f"\x1b[7m{self._status()}\x1b[0m"]
+        up = f"\x1b[{self._lines}A" if self._lines else ""
+        self._lines = len(lines)
+        # Without wrapping: the terminal cuts off lines that are too wide.
+        return [f"\x1b[?7l{up}\r\x1b[J".encode(), "\r\n".join(lines).encode(), b"\r\n\x1b[?7h"]
+
+    def end(self, summary: Summary) -> Iterable[bytes]:
+        self._ended = True
+        return self.settle()
+
+    def _status(self) -> str:
+        now = time.monotonic()
+        self._counts.append((now, self._total))
+        while len(self._counts) > 2 and now - self._counts[0][0] > RATE_SECONDS:
+            self._counts.popleft()
+        since, had = self._counts[0]
+        rate = (self._total - had) / (now - since) if now > since else 0.0
+        seconds = int(now - self._began)
+        clock = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+        return f" {self._total:,} rows │ {rate:,.0f} rows/s │ {clock} │ Ctrl-C to stop "

@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from sqlshell.errors import UsageError
 from sqlshell.output.sinks.file import compression, uncompressed
-from sqlshell.output.writer import Writer, WriterOptions, has_lines
+from sqlshell.output.writer import Writer, WriterOptions
 from sqlshell.spelling import did_you_mean
 
 
@@ -34,23 +34,22 @@ class Format(Struct, frozen=True):
 
 
 def _table(options: WriterOptions) -> Writer:
-    if options.screen is not None:
-        from sqlshell.output.writers.screen_table import ScreenTableWriter
+    if not options.layout:
+        from sqlshell.output.writers.table import TableWriter
 
-        return _readable(ScreenTableWriter(options, options.screen))
-    from sqlshell.output.writers.table import TableWriter
+        return _changed(TableWriter(options), options)
+    from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, LiveTableWriter
 
-    return _readable(TableWriter(options))
+    if options.layout == "live":
+        return _changed(LiveTableWriter(options), options)
+    fitting = FoldWriter if options.layout == "fold" else AutoWriter
+    return _changed(fitting(options, options.width), options)
 
 
 def _vertical(options: WriterOptions) -> Writer:
-    if options.screen is not None:
-        from sqlshell.output.writers.screen_records import ScreenRecordWriter
+    from sqlshell.output.writers.records import RecordWriter
 
-        return _readable(ScreenRecordWriter(options, options.screen))
-    from sqlshell.output.writers.vertical import VerticalWriter
-
-    return _readable(VerticalWriter(options))
+    return _changed(RecordWriter(options), options)
 
 
 def _csv(options: WriterOptions) -> Writer:
@@ -82,19 +81,19 @@ def _jsonl(options: WriterOptions) -> Writer:
 def _markdown(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.markdown import MarkdownWriter
 
-    return _readable(MarkdownWriter(options))
+    return _changed(MarkdownWriter(options), options)
 
 
 def _html(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.html import HtmlWriter
 
-    return _readable(HtmlWriter(options))
+    return _changed(HtmlWriter(options), options)
 
 
 def _unaligned(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.unaligned import UnalignedWriter
 
-    return _readable(UnalignedWriter(options))
+    return _changed(UnalignedWriter(options), options)
 
 
 def _insert(options: WriterOptions) -> Writer:
@@ -106,40 +105,36 @@ def _insert(options: WriterOptions) -> Writer:
 def _xlsx(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.xlsx import XlsxWriter
 
-    return _readable(XlsxWriter(options))
+    return _changed(XlsxWriter(options), options)
 
 
 def _parquet(options: WriterOptions) -> Writer:
-    from sqlshell.output.typed.parquet import ParquetWriter
+    from sqlshell.output.typed.writers import ParquetWriter
 
     return ParquetWriter()
 
 
 def _arrow(options: WriterOptions) -> Writer:
-    from sqlshell.output.typed.arrow import ArrowWriter
+    from sqlshell.output.typed.writers import ArrowWriter
 
     return ArrowWriter()
 
 
 def _arrow_stream(options: WriterOptions) -> Writer:
-    from sqlshell.output.typed.arrow import ArrowWriter
+    from sqlshell.output.typed.writers import ArrowWriter
 
     return ArrowWriter(stream=True)
 
 
 def delimited_writer(writer: Writer, options: WriterOptions) -> Writer:
-    """A writer of CSV or TSV with what applies to all of them."""
-    if options.spreadsheet_safe:
-        from sqlshell.output.writers.spreadsheet import SpreadsheetWriter
-
-        writer = SpreadsheetWriter(writer)
-    return _readable(writer)
+    """Return a writer of CSV or TSV with the changes of values that apply to all of them."""
+    return _changed(writer, options, safe=options.spreadsheet_safe)
 
 
-def _readable(writer: Writer) -> Writer:
-    from sqlshell.output.text.binary import HexLineWriter, HexWriter
+def _changed(writer: Writer, options: WriterOptions, *, safe: bool = False) -> Writer:
+    from sqlshell.output.changes import ChangedWriter
 
-    return HexLineWriter(writer) if has_lines(writer) else HexWriter(writer)
+    return ChangedWriter(writer, options.display, safe=safe)
 
 
 def _typed(

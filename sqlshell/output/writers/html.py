@@ -14,15 +14,14 @@ from pathlib import Path
 import msgspec
 
 from sqlshell.output.text.cells import printable
-from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
-from sqlshell.output.writers.delimited import encode
+from sqlshell.output.writer import Summary, Writer, WriterOptions, encode
 from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column
 
 _ESCAPES = {b"<": b"\\u003c", b">": b"\\u003e", b"&": b"\\u0026"}
 
 
-class HtmlWriter(Unbuffered):
+class HtmlWriter(Writer):
     """A page per result; nothing is held back, but a browser shows nothing before the end."""
 
     def __init__(self, options: WriterOptions) -> None:

@@ -10,9 +10,8 @@ import msgspec
 
 from sqlshell.errors import UsageError
 from sqlshell.interface.types import Kind, base, field_of, is_named, kind, parts_of, size_of
-from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
+from sqlshell.output.writer import Summary, Values, Writer, WriterOptions, encode
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.result import Batch, Column
 from sqlshell.sql.duckdb_types import duckdb_type
 from sqlshell.sql.identifiers import always_quoted, quoted
@@ -29,7 +28,7 @@ _TABLE = re.compile(rf"{_PART}(?:\.{_PART})*+")
 _BOOLEANS = {"true": "TRUE", "false": "FALSE"}
 
 
-class InsertWriter(Unbuffered):
+class InsertWriter(Writer):
     """`INSERT INTO t (a, b) VALUES …;` for every 500 rows or 1 MiB.
 
     Numbers and booleans are written as such, arrays as ARRAY[…] with a type whose name DuckDB and PostgreSQL share;

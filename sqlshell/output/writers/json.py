@@ -13,9 +13,8 @@ from json.encoder import encode_basestring
 import msgspec
 
 from sqlshell.interface.types import Kind
-from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
+from sqlshell.output.writer import Summary, Values, Writer, WriterOptions, encode
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.output.writers.delimited import Values, encode
 from sqlshell.result import Batch, Column, StoredColumn
 
 _DIGITS = r"-?+(?:0|[1-9][0-9]*+)(?:\.[0-9]++)?+(?:[eE][+-]?+[0-9]++)?+"
@@ -33,8 +32,10 @@ BETWEEN = ",\n "
 Convert = Callable[[str], str]
 
 
-class _Objects(Unbuffered):
+class _Objects(Writer):
     """Rows as JSON objects, one text per row."""
+
+    by_sql = "lines"
 
     def __init__(self, options: WriterOptions) -> None:
         self._template = "{}"
@@ -72,9 +73,6 @@ class JsonlWriter(_Objects):
             return [lines]
         objects = self.objects(batch)
         return [encode("\n".join(objects) + "\n")] if objects else []
-
-    def end(self, summary: Summary) -> Iterable[bytes]:
-        return []
 
 
 class JsonWriter(_Objects):

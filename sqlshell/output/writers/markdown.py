@@ -6,8 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 
 from sqlshell.output.text.cells import distinct_from_null, printable
-from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
-from sqlshell.output.writers.delimited import Values, encode
+from sqlshell.output.writer import Summary, Values, Writer, WriterOptions, encode
 from sqlshell.output.writers.table import NULL
 from sqlshell.result import Batch, Column
 
@@ -18,7 +17,7 @@ _MARKUP = re.compile(
 _LINE_BREAK = "<br>"
 
 
-class MarkdownWriter(Unbuffered):
+class MarkdownWriter(Writer):
     """A row for each row, nothing held back; a line break in a value is `<br>`. Always with column names: without
     them it would not be a table."""
 

@@ -1,4 +1,4 @@
-"""Table styles: psql's, and those of tabulate, which is imported only for them."""
+"""Table styles: the frame of a terminal, psql's, and those of tabulate, which is imported only for them."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from functools import partial
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
+from sqlshell.output.text.value_colors import BAR
 from sqlshell.spelling import did_you_mean
 
 Edge = tuple[str, str, str]
@@ -26,13 +27,14 @@ class Lines(Struct, frozen=True):
 
 class Style(Struct, frozen=True):
     """A style: `lines` returns the lines for columns with these widths and alignments, with or without a header;
-    `minimum` is how much wider than its header a column is.
+    `minimum` is how much wider than its header a column is, and `bar` what BAR stands for in the edges.
     """
 
     header: Edge
     row: Edge
     minimum: int
     lines: Callable[[Sequence[int], Sequence[str], bool], Lines]
+    bar: str = "|"
 
 
 def _psql_lines(widths: Sequence[int], aligns: Sequence[str], header: bool) -> Lines:
@@ -43,6 +45,37 @@ def _psql_lines(widths: Sequence[int], aligns: Sequence[str], header: bool) -> L
 
 
 PSQL = Style(("| ", " | ", " |"), ("| ", " | ", " |"), 2, _psql_lines)
+
+
+class Frame(Struct, frozen=True):
+    """The characters of a frame on the screen: a line, a bar, and the left, middle and right end of each line."""
+
+    line: str
+    bar: str
+    top: Edge
+    middle: Edge
+    bottom: Edge
+
+    def rule(self, ends: Edge, widths: Sequence[int]) -> str:
+        """Draw a horizontal line, with its line break."""
+        return ends[0] + ends[1].join(self.line * (width + 2) for width in widths) + ends[2] + "\n"
+
+
+ROUNDED = Frame("─", "│", ("╭", "┬", "╮"), ("├", "┼", "┤"), ("╰", "┴", "╯"))
+ASCII = Frame("-", "|", ("+", "+", "+"), ("|", "+", "|"), ("+", "+", "+"))
+SCREEN_EDGE: Edge = (f"{BAR} ", f" {BAR} ", f" {BAR}")
+
+
+def screen_style(*, unicode: bool) -> Style:
+    """Return the style of tables at a terminal."""
+    frame = ROUNDED if unicode else ASCII
+
+    def lines(widths: Sequence[int], aligns: Sequence[str], header: bool) -> Lines:
+        top, middle, bottom = (frame.rule(ends, widths) for ends in (frame.top, frame.middle, frame.bottom))
+        return Lines(above=top, below_header=middle, below=bottom)
+
+    return Style(SCREEN_EDGE, SCREEN_EDGE, 0, lines, frame.bar)
+
 
 AUTO = "auto"
 """The default: the terminal's own style at a terminal, psql's in a file or a pipe."""

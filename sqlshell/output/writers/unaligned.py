@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
-from sqlshell.output.writers.delimited import Values, encode
+from sqlshell.output.writer import Summary, Values, Writer, WriterOptions, encode
 from sqlshell.result import Batch, Column
 
 
-class UnalignedWriter(Unbuffered):
+class UnalignedWriter(Writer):
     """Column names, rows, and psql's footer `(2 rows)`. The last record ends with a line break whatever separates
     records, or with a zero byte where that separates them."""
 

@@ -14,7 +14,7 @@ from typing import Any
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import printable
-from sqlshell.output.writer import Summary, Unbuffered, WriterOptions
+from sqlshell.output.writer import Summary, Writer, WriterOptions
 from sqlshell.result import Batch, Column
 from sqlshell.runtime.scratch import scratch
 
@@ -40,7 +40,7 @@ Cell = Callable[[int, int, str], None]
 """Writes a value into a row and a column, both from 0."""
 
 
-class XlsxWriter(Unbuffered):
+class XlsxWriter(Writer):
     """Rows go into a temporary file as they come, so that memory stays flat; the workbook follows at the end.
 
     No cell is a formula or a link. Raises UsageError where XlsxWriter is not installed, and OutputError for more than

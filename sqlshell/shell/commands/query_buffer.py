@@ -70,10 +70,10 @@ async def go_set(shell: CommandShell, args: Args) -> None:
     received: dict[str, str | None] = {}
 
     async def take(result: Result) -> Summary:
-        from sqlshell.output.text.binary import binary_columns, with_hex
+        from sqlshell.output.changes import with_hex
 
         summary, rows = await collect(result, 2)
-        rows = with_hex(rows, binary_columns(result.columns))
+        rows = with_hex(rows, result.columns)
         if len(rows) != 1:
             raise UsageError(f"\\gset requires exactly one row; the result has {'none' if not rows else 'more'}")
         values = {prefix + column.name: value for column, value in zip(result.columns, rows[0], strict=True)}

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 from sqlshell.errors import UsageError
 from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY
-from sqlshell.output.writer import Summary
+from sqlshell.output.writer import Summary, written
 from sqlshell.output.writers.formats import format_named
-from sqlshell.result import Batch, Result
+from sqlshell.result import Result
 from sqlshell.runtime.streams import forces_colors
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
@@ -36,8 +36,7 @@ async def clip(shell: CommandShell, args: Args) -> None:
 
         summary, rows = await collect(result, MOST_ROWS)
         writer = form.factory(await shell.result_output.program_options())
-        chunks = [*writer.begin(result.columns), *writer.write(Batch(len(result.columns), rows=rows))]
-        data = b"".join([*chunks, *writer.end(summary)])
+        data = written(writer, result.columns, rows)
         if not summary.complete:
             raise UsageError(
                 f"too many rows to copy: more than {MOST_ROWS:,}", "write them to a file with \\g FILE instead"
@@ -65,13 +64,13 @@ async def show_crosstab(shell: CommandShell, args: Args) -> None:
     turned: list[Result] = []
 
     async def take(result: Result) -> Summary:
-        from sqlshell.output.text.binary import binary_columns, with_hex
+        from sqlshell.output.changes import with_hex
         from sqlshell.shell.results.crosstab import crosstab
 
         summary, rows = await collect(result, MOST_ROWS)
         if not summary.complete:
             raise UsageError(f"too many rows to pivot: more than {MOST_ROWS:,}", "aggregate them with GROUP BY first")
-        turned.append(crosstab(result.columns, with_hex(rows, binary_columns(result.columns)), args))
+        turned.append(crosstab(result.columns, with_hex(rows, result.columns), args))
         return summary
 
     await shell.use_result(args.name, take)

@@ -10,10 +10,8 @@ from msgspec.structs import replace
 from sqlshell.errors import OutputError
 from sqlshell.humanize import format_count
 from sqlshell.origin import Own
-from sqlshell.output.sinks.compressed import CompressedFileSink
-from sqlshell.output.sinks.file import compression
-from sqlshell.output.sinks.sink import FileSink
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.sinks.command import output_to
+from sqlshell.output.writer import Summary, WriterOptions, written
 from sqlshell.output.writers.formats import EXTENSIONS, format_for_path, format_named
 from sqlshell.result import Batch
 from sqlshell.shell.explorer.grid import Grid
@@ -41,8 +39,7 @@ def copy_cells(grid: Grid, what: str, options: WriterOptions) -> str:
         data = (rows[0][0] or "").encode()
     else:
         writer = format_named("tsv").factory(replace(options, header=len(columns) > 1))
-        chunks = [*writer.begin([shown.column for shown in columns]), *writer.write(Batch(len(columns), rows=rows))]
-        data = b"".join([*chunks, *writer.end(Summary(len(rows), True))])
+        data = written(writer, [shown.column for shown in columns], rows)
     try:
         copy_text(data)
     except OutputError as error:
@@ -62,7 +59,7 @@ async def export_table(explorer: Explorer, path: Own) -> None:
         raise OutputError(f"{path}: unknown file extension", f"known extensions: {' '.join(EXTENSIONS)}")
     writer = form.factory(explorer.file_options)
     columns = grid.visible
-    sink = CompressedFileSink(path) if compression(path) else FileSink(path)
+    sink = output_to(path)
     written = 0
     try:
         sink.write(b"".join(writer.begin([shown.column for shown in columns])))

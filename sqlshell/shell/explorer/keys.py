@@ -10,7 +10,7 @@ from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.output.text.cells import printable
-from sqlshell.output.text.folding import folded
+from sqlshell.output.text.lines import folded
 from sqlshell.result import Table
 from sqlshell.shell.explorer.explorer import Explorer, pattern
 from sqlshell.shell.explorer.export import copy_cells, export_table

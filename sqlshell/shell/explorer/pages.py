@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from sqlshell.output.text.binary import binary_columns, with_hex
+from sqlshell.output.changes import with_hex
 from sqlshell.result import Batch, Result, Table
 
 MOST_ROWS = 25_000
@@ -27,7 +27,6 @@ class Pages:
         self.columns = result.columns
         self._partition = result.partition
         self._result = result
-        self._binary = binary_columns(result.columns)
         self._loaded: OrderedDict[int, list[Row]] = OrderedDict()
         self._sizes: dict[int, int] = {}
         self._starts: list[int] = [0]
@@ -107,7 +106,7 @@ class Pages:
     def row(self, at: int) -> Row | None:
         """A row as shown, if it is in memory."""
         row = self.original(at)
-        return row if row is None else with_hex([row], self._binary)[0]
+        return row if row is None else with_hex([row], self.columns)[0]
 
     def original(self, at: int) -> Row | None:
         """A row as received, if it is in memory."""
@@ -132,7 +131,7 @@ class Pages:
     def loaded_rows(self) -> Iterator[tuple[int, Row]]:
         """The rows in memory, with their numbers, in order."""
         for number in sorted(self._loaded):
-            yield from enumerate(with_hex(self._loaded[number], self._binary), self._starts[number])
+            yield from enumerate(with_hex(self._loaded[number], self.columns), self._starts[number])
 
     def partitions(self) -> range:
         """The numbers of all partitions."""

@@ -11,7 +11,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from sqlshell.output.text.cells import printable
-from sqlshell.output.text.display_format import indented
+from sqlshell.output.text.display import indented
 from sqlshell.result import Column
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.charts.charts import bin_label, bins

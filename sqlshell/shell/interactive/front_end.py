@@ -25,7 +25,7 @@ from sqlshell.interface.models import ContextEcho
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import lent_terminal
 from sqlshell.output.text.cells import printable
-from sqlshell.output.text.folding import folded
+from sqlshell.output.text.lines import folded
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.result import Result
 from sqlshell.runtime.event_loops import in_background

@@ -16,7 +16,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import ShellError, UsageError, reason
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
-from sqlshell.output.sinks.file import write_error
+from sqlshell.output.sinks.sink import write_error
 from sqlshell.runtime.files import check_output, expanded, write_all
 from sqlshell.shell.records.checkpoint import digest
 from sqlshell.shell.scripts.position import source_name

@@ -20,7 +20,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
-from sqlshell.output.sinks.file import write_error
+from sqlshell.output.sinks.sink import write_error
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, BatchWrapper, Result
 from sqlshell.runtime.files import check_output, expanded, write_all

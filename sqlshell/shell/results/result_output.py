@@ -7,10 +7,10 @@ import contextlib
 import os
 import shutil
 import stat
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING, Literal, TextIO
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -20,29 +20,21 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import OutputError, ShellError, UsageError
 from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY, Own
-from sqlshell.output.copy import copy, warn_of_names
-from sqlshell.output.sinks import file
-from sqlshell.output.sinks.file import compression, uncompressed
-from sqlshell.output.sinks.sink import (
-    AppendSink,
-    CommandSink,
-    FileSink,
-    OutputClosed,
-    PagedSink,
-    Sink,
-    StreamSink,
-    WaitingSink,
-    command_in,
-)
+from sqlshell.output.copy import copy
+from sqlshell.output.sinks.command import check_output_to, output_to
+from sqlshell.output.sinks.file import AppendSink, uncompressed
+from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
 from sqlshell.output.text.cells import printable
-from sqlshell.output.text.folding import folded
-from sqlshell.output.writer import Role, Screen, Summary, Writer, WriterOptions
+from sqlshell.output.text.lines import folded
+from sqlshell.output.writer import DisplayFormat, Role, Screen, Summary, Writer, WriterOptions, written
+from sqlshell.output.writers.column_names import warn_of_names
 from sqlshell.output.writers.formats import EXTENSIONS, Format, check_compression, format_for_path, format_named
 from sqlshell.output.writers.styles import AUTO
-from sqlshell.result import Batch, Column, Result, Rows
+from sqlshell.result import Column, Result, Rows
 from sqlshell.runtime.streams import forces_colors, shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.options import Options
+from sqlshell.shell.results.rows import CopiedBatches
 from sqlshell.shell.session import Running, Session
 
 if TYPE_CHECKING:
@@ -50,14 +42,12 @@ if TYPE_CHECKING:
     from sqlshell.sql.analysis.lexed import Lexed
 
 
-class Destination(Struct, frozen=True):
-    """Where a result goes: `sink` is None for a file or command that is opened for this result. `one_off` says that the
-    sink ends with the result.
-    """
+class Destination(Struct):
+    """A place that results share: its sink, the format by the extension of its file, and how many results it got."""
 
-    format: Format
-    sink: Sink | None
-    one_off: bool
+    sink: Sink
+    form: Format | None = None
+    results: int = 0
 
 
 class ResultOutput:
@@ -83,21 +73,24 @@ class ResultOutput:
         self._held = held
         self._diagnostics = diagnostics
         self._screen = screen
-        self._redirected: Sink | None = None
-        self._results_in_output = 0
-        self._format_by_extension: Format | None = None
+        self._stdout_results = Destination(held)
+        self._redirected: Destination | None = None
+        self._copies: dict[Literal["tee", "log"], Destination] = {}
+        """Additional destinations of results."""
+        self._once = EMPTY
         self._browse_requested = False
         self._browse_error: ShellError | None = None
         self.reader_left = False
         """Whether the reader of stdout exited before the end of the output."""
-        self._once = EMPTY
-        self._copies: dict[str, tuple[Sink, Format | None]] = {}
-        """Additional destinations of results: those of \\tee and \\log."""
-        self._results_in_tee = 0
         self._engine = ""
         """The engine for which INSERT statements are written, "" for DuckDB."""
         self._partial = False
         """Whether the output is useful although incomplete: rows of an unbounded result arrive only once."""
+
+    @property
+    def _shared(self) -> Destination:
+        """Where results go unless one of them alone goes elsewhere."""
+        return self._redirected or self._stdout_results
 
     @property
     def exporting(self) -> bool:
@@ -107,7 +100,7 @@ class ResultOutput:
     @property
     def for_people(self) -> bool:
         """Whether results are currently in a format for the terminal: other text may be printed between them."""
-        return not self._once and self._format(expanded=False, by_extension=self._format_by_extension).for_terminal
+        return not self._once and self._format(self._shared.form).for_terminal
 
     def redirect(self, output: Own, *, once: bool = False, as_copy: bool = False) -> None:
         """Send the following results to a file or `|command`; "" is stdout. Raises OutputError.
@@ -121,61 +114,52 @@ class ResultOutput:
         by_extension = self.format_by_extension(output)
         if output:
             # \pset insert_table may follow.
-            options = replace(self._writer_options(None), table="t")
-            self._format(expanded=False, by_extension=by_extension).factory(options)
+            self._format(by_extension).factory(replace(self._writer_options(), table="t"))
+            self._note_extension(output, by_extension)
         if as_copy:
             try:
                 self._end_copy("tee")
             finally:
-                self._results_in_tee = 0
                 if output:
-                    self._copies["tee"] = _open(output), by_extension
+                    self._copies["tee"] = Destination(output_to(output), by_extension)
             return
         former, self._redirected = self._redirected, None
         try:
             if former is not None:
-                self._written(former)
+                self._written(former.sink)
         finally:
             # The command of the former output may have failed.
-            self._results_in_output = 0
-            self._format_by_extension = None
+            self._stdout_results.results = 0
             self._partial = self._partial and "tee" in self._copies
             if output:
-                self._redirected = _open(output)
-                self._format_by_extension = by_extension
+                self._redirected = Destination(output_to(output), by_extension)
 
     def check(self, output: Own, form: CopyFormat | None = None, *, past_redirection: bool = False) -> None:
         """Refuse an output that cannot receive results, before there are any: a file, `|command`, or "" for stdout.
         `form` is the format of a COPY. Raises UsageError and OutputError."""
-        if output.startswith("|"):
-            command_in(output)
-        elif output:
-            file.check(output)
-            if suffix := compression(output):
-                from sqlshell.output.sinks.compressed import compressor
-
-                compressor(suffix)
+        if output:
+            check_output_to(output)
         if form is not None:
             self._check_format(form.format, shown=not output and (past_redirection or self._redirected is None))
         elif output:
-            self._check_format(self._format(expanded=False, by_extension=self.format_by_extension(output)), shown=False)
+            self._check_format(self._format(self.format_by_extension(output)), shown=False)
 
     def check_next(self, statement: Lexed | None = None, output: Own = EMPTY) -> None:
         """Raise the error that rows of the next statement would meet, before it is sent; not for a `statement` that
         returns none. Without one, several results are expected. Raises UsageError and OutputError."""
         once = output or self._once
-        by_extension = self.format_by_extension(once) if once else self._format_by_extension
-        chosen = self._format(expanded=False, by_extension=by_extension)
-        copied = self._copies["tee"][1] or chosen if "tee" in self._copies else None
+        chosen = self._format(self.format_by_extension(once) if once else self._shared.form)
+        tee = self._copies.get("tee")
+        copied = None if tee is None else tee.form or chosen
         if chosen.for_terminal and (copied is None or copied.for_terminal):
             return
         try:
             several = 1 if statement is not None else 2
             if not once:
-                self._check_several(chosen, self._results_in_output + several, warns=False)
+                self._check_several(chosen, self._shared.results + several, warns=False)
             self._check_format(chosen, shown=not once and self._redirected is None)
-            if copied is not None:
-                self._check_several(copied, self._results_in_tee + several, warns=False)
+            if tee is not None and copied is not None:
+                self._check_several(copied, tee.results + several, warns=False)
                 self._check_format(copied, shown=False)
         except ShellError:
             from sqlshell.sql.analysis.effects import first_without_rows
@@ -195,7 +179,7 @@ class ResultOutput:
     def _check_format(self, chosen: Format, *, shown: bool) -> None:
         """Raises UsageError if the format lacks a package or an option, and OutputError as _check_terminal()."""
         self._check_terminal(chosen, shown=shown)
-        self._writer(chosen, self._writer_options(None), terminal=False)
+        chosen.factory(self._writer_options())
 
     def _check_terminal(self, chosen: Format, *, shown: bool) -> None:
         """Raises OutputError for a binary format that is `shown` on a terminal."""
@@ -220,8 +204,14 @@ class ResultOutput:
                 f"{output}: unknown file extension {ending}",
                 f"extensions: {' '.join(EXTENSIONS)}; for other names set the format with --format or \\format",
             )
-        check_compression(self._format(expanded=False, by_extension=form), output)
+        check_compression(self._format(form), output)
         return form
+
+    def _note_extension(self, output: str, by_extension: Format | None) -> None:
+        """Say that a format that was set explicitly is not that of the file's extension."""
+        chosen = self._format(by_extension)
+        if by_extension is not None and by_extension.name not in {chosen.name, "table"}:
+            self._diagnostics.note(f"{output} is written in the format {chosen.name}, which was set explicitly")
 
     async def show(
         self,
@@ -235,110 +225,92 @@ class ResultOutput:
         """Write one result. `output` sends only this one elsewhere, `past_redirection` to stdout. `form` is the format
         of a COPY. Raises OutputError and the errors of the batches.
         """
-        once = EMPTY
         if not past_redirection:
-            once, self._once = self._once, EMPTY
-        output = output or once
-        place = self._choose(result, output, form, expanded=expanded, past_redirection=past_redirection)
-        if place is None:
+            output, self._once = output or self._once, EMPTY
+        redirected = None if output or past_redirection else self._redirected
+        by_extension = self.format_by_extension(output) if output and form is None else None
+        format_ = (
+            self._format(redirected.form if redirected else by_extension, expanded) if form is None else form.format
+        )
+        shown = not output and redirected is None
+        if shown and form is None and self._explores(result, format_):
             self._browse_requested = True
             await result.batches.aclose()
             return Summary(result.row_count or 0, True)
-        drawn, writer = await self._writers(result, place, form, expanded=expanded)
+        sink = (
+            None if output else redirected.sink if redirected else self._held if form else self._opened(result, format_)
+        )
+        if not output:
+            shared = redirected or self._stdout_results
+            shared.results += format_.several != "allowed"
+            self._check_several(format_, shared.results)
+        else:
+            self._note_extension(output, by_extension)
+        self._check_terminal(format_, shown=shown)
+        writer = await self._writer(result, format_, sink, form, expanded=expanded)
         if self._copies:
-            result = self._with_copies(result, place.format)
+            result = self._with_copies(result, format_)
         # Opened last: what is refused above must not start a command or create a file.
-        sink = place.sink or _open(output)
-        if isinstance(sink, PagedSink):
-            sink.freeze(lambda: getattr(drawn, "frozen", (0, 0)), lambda: getattr(drawn, "wraps", False))
-            if self._reopens(result):
-                sink.offer(partial(self._browse, result.statement_id), _extent(result))
-        redrawn = result.endless is not None and live(self._session, sink)
-        with self._front_end.hiding_input() if redrawn else contextlib.nullcontext():
-            summary = await self._copy(result, writer, sink, one_off=place.one_off)
-        shortened = self._report(sink, summary, (writer, drawn))
+        sink = sink or output_to(output)
+        summary = await self._copy(result, writer, sink, one_off=redirected is None)
         if form is not None and form.by_engine and result.changed_rows is not None:
             # A row may have several lines, and a header is not a row.
             summary = replace(summary, rows=result.changed_rows)
-        waited = sink.waited if place.one_off and isinstance(sink, WaitingSink) else 0.0
-        return replace(summary, shortened=shortened, waited=waited, turned=getattr(drawn, "turned", False))
+        return summary
 
-    def _choose(
-        self, result: Result, output: Own, form: CopyFormat | None, *, expanded: bool, past_redirection: bool
-    ) -> Destination | None:
-        """Where a result goes, and its format; None for one that the explorer shows. Raises UsageError and
-        OutputError.
-        """
-        redirected = None if past_redirection else self._redirected
-        if form is not None:
-            sink = None if output else redirected or self._held
-            place = Destination(form.format, sink, one_off=sink is None or sink is not redirected)
-        elif output:
-            place = Destination(self._format(expanded, self.format_by_extension(output)), None, True)
-        elif self._redirected is not None:
-            place = Destination(self._format(expanded, self._format_by_extension), self._redirected, False)
-        else:
-            format_ = self._format(expanded, None)
-            if self._explores(result, format_):
-                return None
-            sideways = format_.name == "table" and self._session.options.wide == "scroll"
-            place = Destination(format_, self._screen(result.endless is not None, sideways), True)
-        format_, sink = place.format, place.sink
-        if format_.several != "allowed" and not output:
-            self._results_in_output += 1
-            self._check_several(format_, self._results_in_output)
-        self._check_terminal(format_, shown=not output and redirected is None)
-        return place
+    def _opened(self, result: Result, format_: Format) -> Sink:
+        """The screen for a result, whose pager can open the explorer."""
+        sideways = format_.name == "table" and self._session.options.wide == "scroll"
+        sink = self._screen(result.endless is not None, sideways)
+        can_refetch = self._session.connection.client.can_refetch
+        if result.statement_id and can_refetch and result.endless is None and self._front_end.browse is not None:
+            sink.offer(partial(self._browse, result.statement_id), _extent(result))
+        return sink
 
-    async def _writers(
-        self, result: Result, place: Destination, form: CopyFormat | None, *, expanded: bool
-    ) -> tuple[Writer, Writer]:
-        """The writer of a result, and the same one with the display options applied. Raises UsageError."""
-        format_, sink = place.format, place.sink
+    async def _writer(
+        self, result: Result, format_: Format, sink: Sink | None, form: CopyFormat | None, *, expanded: bool
+    ) -> Writer:
+        """The writer of a result for a sink, None for one that is not open. Raises UsageError."""
         if format_.distinct_names and (form is None or form.header is not False):
-            warn_of_names(result, self._diagnostics.warn_here, fold_case=format_.folds_case)
+            warn_of_names(result.columns, self._diagnostics.warn_here, fold_case=format_.folds_case)
         terminal = sink is not None and sink.terminal
         paint = self._front_end.paint if terminal or forces_colors(os.environ) else None
-        await self._find_engine()
-        writer_options = self._writer_options(paint, expanded and form is None, terminal=terminal)
-        if form is not None:
-            writer_options = form.options(writer_options)
-        drawn = self._writer(format_, writer_options, terminal=terminal)
+        if self._session.options.insert_table:
+            await self._find_engine()
+        options = self._shown_options(format_, paint, expanded and form is None, terminal=terminal)
         self._partial = self._partial or result.endless is not None
-        if sink and result.endless is not None and format_.name == "table" and live(self._session, sink):
-            from sqlshell.output.sinks.live import LiveTableWriter
-
-            drawn = LiveTableWriter(writer_options)
-        return drawn, self._with_display_format(
-            drawn, format_, result.columns, screen=writer_options.screen is not None
-        )
+        if sink is not None and result.endless is not None and format_.name == "table" and live(self._session, sink):
+            options = replace(options, layout="live")
+        return format_.factory(form.options(options) if form is not None else options)
 
     async def _find_engine(self) -> None:
-        if self._session.options.insert_table:
-            with contextlib.suppress(ShellError):
+        with contextlib.suppress(ShellError):
+            if self._session.options.insert_table:
                 self._engine = await self._session.connection.service.engine()
 
     async def program_options(self) -> WriterOptions:
         """The options of results that are not shown on a screen."""
         await self._find_engine()
-        return self._writer_options(None)
+        return self._writer_options()
 
     async def _copy(self, result: Result, writer: Writer, sink: Sink, *, one_off: bool) -> Summary:
         """Write all rows, and close a sink for this result alone. What was written of a result that fails is
         discarded, unless it is unbounded. Raises OutputError and the errors of the batches.
         """
+        sink.freeze(lambda: writer.look)
+        endless = result.endless is not None
         fetching = self._fetching(result, sink)
         try:
-            received = fetching.received if fetching is not None else None
-            # A copy is whole, also if the reader of the screen leaves.
-            to_end = bool(self._copies) and result.endless is None
-            summary = await copy(result, writer, sink, received, to_end=to_end)
-            if isinstance(sink, FileSink):
-                sink.mark()
+            with self._front_end.hiding_input() if endless and live(self._session, sink) else contextlib.nullcontext():
+                # A copy is whole, also if the reader of the screen leaves.
+                to_end = bool(self._copies) and not endless
+                received = fetching.received if fetching is not None else None
+                summary = await copy(result, writer, sink, received, to_end=to_end)
+            sink.mark()
         except BaseException:
             if one_off:
-                sink.close() if result.endless is not None else sink.abort()
-            elif result.endless is None and isinstance(sink, FileSink):
+                sink.close() if endless else sink.abort()
+            elif not endless:
                 sink.rewind()
             raise
         finally:
@@ -346,19 +318,18 @@ class ResultOutput:
                 self._front_end.progress.hide()
         if one_off:
             sink.close()
-        return summary
-
-    def _report(self, sink: Sink, summary: Summary, writers: Iterable[Writer]) -> int:
-        """Report what happened while a result was shown. Returns how many values were shortened."""
         self._note_reader(sink, read=summary.complete)
         if self._browse_error is not None:
             # Before, the pager would have covered it.
             self._diagnostics.error(self._browse_error)
             self._browse_error = None
-        shortened = sum(getattr(each, "shortened", 0) for each in {id(each): each for each in writers}.values())
-        if self._session.running is None or not self._session.interactive:
-            self._report_shortened(shortened)
-        return shortened
+        look = writer.look
+        if look.shortened and (self._session.running is None or not self._session.interactive):
+            them = "it" if look.shortened == 1 else "them"
+            truncated = format_count(look.shortened, "value")
+            self._diagnostics.note(f"{truncated} truncated; use \\pset maxwidth 0 to show {them} in full", always=True)
+        waited = sink.waited if one_off else 0.0
+        return replace(summary, shortened=look.shortened, waited=waited, turned=look.turned)
 
     def _explores(self, result: Result, format_: Format) -> bool:
         """Whether a result at the prompt has too many columns for a table, and can be opened in the explorer."""
@@ -371,13 +342,6 @@ class ResultOutput:
             and self._session.running is not None
             and self._front_end.browse is not None
             and self._session.connection.client.can_refetch
-        )
-
-    def _reopens(self, result: Result) -> bool:
-        """Whether the rows of a result can be requested once more while they are shown."""
-        can_refetch = self._session.connection.client.can_refetch
-        return (
-            bool(result.statement_id) and can_refetch and result.endless is None and self._front_end.browse is not None
         )
 
     async def _browse(self, statement_id: str) -> None:
@@ -397,7 +361,7 @@ class ResultOutput:
         running, progress = self._session.running, self._front_end.progress
         if running is None or not progress.live:
             return None
-        shares_screen = sink.terminal or isinstance(sink, CommandSink) or (sink is self._held and self.piped)
+        shares_screen = sink.terminal or sink.blocking or (sink is self._held and self.piped)
         if shares_screen or result.endless is not None:
             progress.clear()
             return None
@@ -422,7 +386,7 @@ class ResultOutput:
         """
         self._front_end.progress.clear()
         screen = StreamSink(self._stdout.buffer)
-        redirected = self._redirected if with_results else None
+        redirected = self._redirected.sink if self._redirected and with_results else None
         if redirected is None and not own and self._stdout.isatty():
             text = printable(text, "\n\t")
             text = folded(text, shutil.get_terminal_size().columns) if folds else text
@@ -482,19 +446,14 @@ class ResultOutput:
 
     def screen_for(self, result: Result) -> Sink:
         """The sink in which a result would be shown."""
-        return self._redirected or self._screen(True, False)
+        return self._redirected.sink if self._redirected else self._screen(True, False)
 
     def rendered_table(self, columns: Sequence[Column], rows: Rows, changed: frozenset[tuple[int, int]]) -> str:
         """A table as text, with the cells of `changed` (row, column) highlighted; records if it is too wide."""
-        format_ = self._format(expanded=False, by_extension=None)
+        format_ = self._format()
         format_ = format_ if format_.for_terminal else format_named("table")
-        options = self._writer_options(self._front_end.paint or _reversed, terminal=True)
-        writer = self._writer(format_, replace(options, changed=changed), terminal=True)
-        writer = self._with_display_format(writer, format_, columns, screen=options.screen is not None)
-        batch = Batch(len(columns), rows=rows)
-        summary = Summary(len(rows), True)
-        chunks = [*writer.begin(columns), *writer.write(batch), *writer.end(summary)]
-        return b"".join(chunks).decode("utf-8", "replace")
+        options = self._shown_options(format_, self._front_end.paint or _reversed, terminal=True)
+        return written(format_.factory(replace(options, changed=changed)), columns, rows).decode("utf-8", "replace")
 
     def close(self) -> bool:
         """Finish redirections; returns False if one is a file that received no result. Raises OutputError."""
@@ -502,12 +461,12 @@ class ResultOutput:
             # If one copy cannot be ended, the others are ended nevertheless.
             for name in self._copies:
                 ends.callback(self._end_copy, name)
-            sink, self._redirected = self._redirected, None
-            return sink is None or self._written(sink)
+            former, self._redirected = self._redirected, None
+            return former is None or self._written(former.sink)
 
     def _written(self, sink: Sink) -> bool:
         """Finish a sink. A file that would be empty is not changed; then returns False. Raises OutputError."""
-        if isinstance(sink, FileSink) and sink.unused:
+        if sink.unused:
             sink.abort()
             self._diagnostics.warn(f"{sink.name} was not written: no statement returned a result")
             return False
@@ -518,85 +477,73 @@ class ResultOutput:
         """Leave a redirected file unchanged, unless rows of an unbounded result would be lost."""
         copied = self._copies.pop("tee", None)
         if copied is not None:
-            copied[0].close() if self._partial else copied[0].abort()
+            copied.sink.close() if self._partial else copied.sink.abort()
         self._end_copy("log")
         if self._partial:
             self.close()
             return
-        sink, self._redirected = self._redirected, None
-        if sink is not None:
-            sink.abort()
+        former, self._redirected = self._redirected, None
+        if former is not None:
+            former.sink.abort()
 
-    def _writer(self, format_: Format, writer_options: WriterOptions, *, terminal: bool) -> Writer:
-        """The writer of a format; for a terminal, tables that are too wide are converted according to the options."""
+    def _writer_options(self) -> WriterOptions:
+        """The options of results that are not for a screen."""
         options = self._session.options
-        if format_.name == "table" and terminal and (options.expanded == "auto" or options.wide == "fold"):
-            from sqlshell.output.text.binary import HexWriter
-            from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
-
-            width = shutil.get_terminal_size().columns
-            # Folding is never a default: it was requested.
-            return HexWriter(
-                FoldWriter(writer_options, width) if options.wide == "fold" else AutoWriter(writer_options, width)
-            )
-        return format_.factory(writer_options)
-
-    def _with_display_format(
-        self, writer: Writer, format_: Format, columns: Sequence[Column], *, screen: bool
-    ) -> Writer:
-        """The writer with the display options applied; the same writer if there are none."""
-        options, zone = self._session.options, self._session.context.timezone
-        nested = (screen or format_.name == "vertical") and not all(column.kind.numeric for column in columns)
-        formats_values = options.maxwidth or options.numericlocale or nested
-        if not format_.for_terminal or not (formats_values or any("TIMESTAMP" in column.type for column in columns)):
-            return writer
-        from sqlshell.output.text.display_format import DisplayFormat, displayed, locale_grouping
-
-        grouping = locale_grouping() if options.numericlocale else None
-        ellipsis = "…" if not screen or shows_unicode(os.environ) else "..."
-        return displayed(
-            writer,
-            DisplayFormat(
-                options.maxwidth, grouping, zone, format_.name == "vertical", screen=screen, ellipsis=ellipsis
-            ),
-        )
-
-    def _report_shortened(self, count: int) -> None:
-        if count:
-            them = "it" if count == 1 else "them"
-            self._diagnostics.note(
-                f"{format_count(count, 'value')} truncated; use \\pset maxwidth 0 to show {them} in full", always=True
-            )
-
-    def _writer_options(
-        self, paint: Callable[[str, Role], str] | None, expanded: bool = False, *, terminal: bool = False
-    ) -> WriterOptions:
-        options, screen = self._session.options, None
-        if terminal and options.table_style == AUTO:
-            width = shutil.get_terminal_size().columns
-            # The types of a list that the shell has made say nothing.
-            types = options.types and self._session.running is not None
-            screen = Screen(width, shows_unicode(os.environ), types, cuts=options.maxwidth > 0)
         return WriterOptions(
             options.null,
             options.table_style,
             options.header,
-            paint,
             field_separator=options.fieldsep,
             record_separator=options.recordsep,
             footer=options.footer,
-            expanded=expanded or options.expanded == "on",
+            expanded=options.expanded == "on",
             table=options.insert_table,
             engine=self._engine,
             spreadsheet_safe=options.csv_safe,
-            screen=screen,
         )
+
+    def _shown_options(
+        self,
+        format_: Format,
+        paint: Callable[[str, Role], str] | None,
+        expanded: bool = False,
+        *,
+        terminal: bool = False,
+    ) -> WriterOptions:
+        """The options of results that are shown, for a terminal those by which tables fit it."""
+        options, screen = self._session.options, None
+        made = self._writer_options()
+        width = shutil.get_terminal_size().columns if terminal else 0
+        if terminal and options.table_style == AUTO:
+            # The types of a list that the shell has made say nothing.
+            types = options.types and self._session.running is not None
+            screen = Screen(width, shows_unicode(os.environ), types, cuts=options.maxwidth > 0)
+        layout: Literal["", "auto", "fold"] = ""
+        if terminal and format_.name == "table":
+            # Folding is never a default: it was requested.
+            layout = "fold" if options.wide == "fold" else "auto" if options.expanded == "auto" else ""
+        display = self._display_format(format_, screen) if format_.for_terminal else None
+        expanded = expanded or made.expanded
+        return replace(made, paint=paint, expanded=expanded, screen=screen, layout=layout, width=width, display=display)
+
+    def _display_format(self, format_: Format, screen: Screen | None) -> DisplayFormat | None:
+        """The changes of values for people; None if there are none."""
+        options, zone, indent = self._session.options, self._session.context.timezone, format_.name == "vertical"
+        if not (options.maxwidth or options.numericlocale or zone or indent or screen):
+            return None
+        grouping = None
+        if options.numericlocale:
+            from sqlshell.output.text.display import locale_grouping
+
+            grouping = locale_grouping()
+        ellipsis = screen.ellipsis if screen is not None else "…"
+        return DisplayFormat(options.maxwidth, grouping, zone, indent, screen is not None, ellipsis)
 
     def log(self, path: Own) -> None:
         """Append statements and results to a file; "" stops. Raises OutputError."""
         self._end_copy("log")
         if path:
-            self._copies["log"] = AppendSink(path), format_named("table")
+            self._copies["log"] = Destination(AppendSink(path), format_named("table"))
 
     @property
     def logging(self) -> bool:
@@ -605,24 +552,24 @@ class ResultOutput:
     def note(self, text: str) -> None:
         """Write a text only to the log."""
         if self.logging:
-            self._copies["log"][0].write(printable(text, "\n\t").encode("utf-8", "replace"))
+            self._copies["log"].sink.write(printable(text, "\n\t").encode("utf-8", "replace"))
 
     def _with_copies(self, result: Result, format_: Format) -> Result:
-        from sqlshell.shell.results.copied import CopiedBatches
-
-        for name, (sink, own) in self._copies.items():
+        for name, place in self._copies.items():
+            form = place.form or format_
             if name == "tee":
-                self._results_in_tee += 1
-                self._check_several(own or format_, self._results_in_tee)
-            writer = (own or format_).factory(self._writer_options(None))
-            result = replace(result, batches=CopiedBatches(result, writer, sink))
+                place.results += 1
+                self._check_several(form, place.results)
+            writer = form.factory(self._writer_options())
+            result = replace(result, batches=CopiedBatches(result, writer, place.sink))
         return result
 
-    def _end_copy(self, name: str) -> None:
+    def _end_copy(self, name: Literal["tee", "log"]) -> None:
         if name in self._copies:
-            self._written(self._copies.pop(name)[0])
+            self._written(self._copies.pop(name).sink)
 
-    def _format(self, expanded: bool, by_extension: Format | None) -> Format:
+    def _format(self, by_extension: Format | None = None, expanded: bool = False) -> Format:
+        """The format that was set explicitly, else that of the extension of a file, else the default."""
         options = self._session.options
         chosen = format_named(options.format)
         if by_extension is not None and "format" not in options.chosen:
@@ -634,7 +581,7 @@ class ResultOutput:
 
 def live(session: Session, sink: Sink) -> bool:
     """Whether rows are shown in a view that is redrawn: on a terminal that supports it."""
-    return session.interactive and isinstance(sink, StreamSink) and sink.redraws
+    return session.interactive and sink.redraws
 
 
 def _extent(result: Result) -> str:
@@ -646,13 +593,3 @@ def _extent(result: Result) -> str:
 
 def _reversed(text: str, role: Role) -> str:
     return f"\x1b[7m{text}\x1b[0m" if role == "changed" else text
-
-
-def _open(output: Own) -> Sink:
-    if output.startswith("|"):
-        return CommandSink(command_in(output))
-    if compression(output):
-        from sqlshell.output.sinks.compressed import CompressedFileSink
-
-        return CompressedFileSink(output)
-    return FileSink(output)

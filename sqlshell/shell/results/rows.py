@@ -7,9 +7,10 @@ from collections.abc import Mapping, Sequence
 
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface import sqlstate
+from sqlshell.output.sinks.sink import OutputClosed, Sink
 from sqlshell.output.text.type_names import simple_type
 from sqlshell.output.text.value_colors import QUIET
-from sqlshell.output.writer import Summary
+from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, BatchWrapper, Column, HeldBatches, Partitions, Result, Rows
 from sqlshell.spelling import nearest
 
@@ -112,3 +113,37 @@ class KeptRows(BatchWrapper):
         self.rows += batch.rows[:left]
         self.whole = self.whole and len(batch.rows) <= left
         return batch
+
+
+class CopiedBatches(BatchWrapper):
+    """The batches of a result for \\tee and \\log, each also written to `sink`, until the sink's reader leaves."""
+
+    def __init__(self, result: Result, writer: Writer, sink: Sink) -> None:
+        super().__init__(result.batches)
+        self._columns = result.columns
+        self._writer: Writer | None = writer
+        self._sink = sink
+        self._rows = 0
+        self._begun = False
+
+    def each(self, batch: Batch) -> Batch:
+        self._write(batch)
+        return batch
+
+    def at_end(self) -> None:
+        self._write(None)
+
+    def _write(self, batch: Batch | None) -> None:
+        if self._writer is None:
+            return
+        chunks = [] if self._begun else list(self._writer.begin(self._columns))
+        self._begun = True
+        if batch is None:
+            chunks += self._writer.end(Summary(self._rows, True))
+        else:
+            self._rows += len(batch.rows)
+            chunks += self._writer.write(batch)
+        try:
+            self._sink.write(b"".join(chunks))
+        except OutputClosed:
+            self._writer = None

@@ -133,7 +133,7 @@ class _View:
     def _draw(self, lines: Sequence[str]) -> None:
         import shutil
 
-        from sqlshell.output.text.shortening import cut_painted
+        from sqlshell.output.text.lines import cut_painted
 
         columns, rows = shutil.get_terminal_size()
         height = max(3, rows - 1)

@@ -16,7 +16,8 @@ from typing import BinaryIO, TextIO
 from sqlshell.errors import UsageError
 from sqlshell.humanize import not_run
 from sqlshell.origin import Own
-from sqlshell.output.sinks.file import FileSink, write_error
+from sqlshell.output.sinks.file import FileSink
+from sqlshell.output.sinks.sink import write_error
 from sqlshell.runtime.files import expanded
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
 

@@ -82,6 +82,18 @@ def test_a_file_has_no_part_of_a_result_that_failed(tmp_path: Path) -> None:
     assert path.read_text() == "a\n1\na\n1\n"
 
 
+@pytest.mark.parametrize("to", ["\\o {}\nselect 1;\n\\o\n", "select 1 \\g {}\n"])
+@pytest.mark.parametrize(("name", "told"), [("rows.json", True), ("rows.csv", False), ("rows.txt", False)])
+def test_a_format_that_is_not_that_of_the_extension_is_told(tmp_path: Path, to: str, name: str, told: bool) -> None:
+    path = tmp_path / name
+    core = run("\\format csv\n" + to.format(path))
+    assert path.read_text() == "a\n1\n"
+    assert (
+        core.err.removeprefix("Format is csv.\n")
+        == f"{path} is written in the format csv, which was set explicitly\n" * told
+    )
+
+
 @pytest.mark.parametrize(("terminal", "redirected"), [(True, False), (True, True), (False, False)])
 def test_a_terminal_gets_no_binary_format(tmp_path: Path, terminal: bool, redirected: bool) -> None:
     def at_terminal(core: Core) -> None:
