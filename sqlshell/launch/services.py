@@ -12,7 +12,7 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.http.transport import NewToken, Transport
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.service import Service
+from sqlshell.client.service import DetectingClient, Service
 from sqlshell.client.statements.client import Client, StreamLimits
 from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import Target
@@ -113,7 +113,6 @@ class Endpoint(Struct, frozen=True):
         legacy = LegacyClient(transport, waits)
         if api == "legacy":
             return legacy
-        from sqlshell.client.api import DetectingClient
 
         return DetectingClient(transport, statements, legacy, note)
 

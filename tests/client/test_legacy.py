@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.api import DetectingClient, version
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.legacy import LegacyClient
 from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.service import DetectingClient, version
 from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext

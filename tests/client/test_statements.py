@@ -13,11 +13,11 @@ from typing import Any
 
 import pytest
 
-from sqlshell.client.api import version
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.http.upload import Attachment
 from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.service import version
 from sqlshell.client.statements import polling
 from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse

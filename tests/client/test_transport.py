@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import pytest
 
-from sqlshell.client.http import redact, retries
+from sqlshell.client.http import retries, trace
 from sqlshell.client.http.decompress import BodyReader
 from sqlshell.client.http.failures import connection_failed
 from sqlshell.client.http.network import open_socket
@@ -914,17 +914,17 @@ def test_no_secret_is_shown() -> None:
 
 def test_of_a_long_body_only_the_beginning_is_shown() -> None:
     body = b'{"token": "plane-secret", "metadata": {}, "data":[' + b'["row-secret"],' * 20_000
-    text = redact.body(body, redacted)
+    text = trace.shown_body(body, redacted)
     assert len(text) < 3_000
     assert "plane-secret" not in text
     assert "row-secret" not in text
 
 
-@pytest.mark.parametrize(("size", "whole"), [(redact.SHOWN_BYTES, True), (redact.SHOWN_BYTES + 1, False)])
+@pytest.mark.parametrize(("size", "whole"), [(trace.SHOWN_BYTES, True), (trace.SHOWN_BYTES + 1, False)])
 def test_a_body_of_up_to_the_limit_is_shown_whole(size: int, whole: bool) -> None:
     body = json.dumps({"statement": "x" * (size - len('{"statement": ""}'))})
     assert len(body) == size
-    assert (redact.body(body.encode(), lambda sql: sql) == body) is whole
+    assert (trace.shown_body(body.encode(), lambda sql: sql) == body) is whole
 
 
 @pytest.mark.parametrize("rows", [1, 2_000])
@@ -932,7 +932,7 @@ def test_the_statements_of_a_batch_are_shown_without_their_secrets(rows: int) ->
     secret = "create secret s (password 'hunter2')"
     others = ["insert into t values ('long enough to fill a page')"] * rows
     body = json.dumps({"database": "d", "statements": [secret, *others]})
-    shown = redact.body(body.encode(), lambda sql: sql.replace("hunter2", "***"))
+    shown = trace.shown_body(body.encode(), lambda sql: sql.replace("hunter2", "***"))
     assert "hunter2" not in shown
     assert "create secret" in shown
 

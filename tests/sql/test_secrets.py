@@ -10,7 +10,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from sqlshell.client.http import redact
+from sqlshell.client.http import trace
 from sqlshell.context import SessionContext
 from sqlshell.origin import Own
 from sqlshell.shell.interactive.history import FileHistory
@@ -264,7 +264,7 @@ def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form
             assert secret.encode() not in path.read_bytes(), path.name
             assert json.dumps(secret)[1:-1].encode() not in path.read_bytes(), path.name
     for body in (json.dumps({"statement": sql}), json.dumps({"statements": [sql, {"statement": sql}]}), sql):
-        assert secret not in redact.body(body.encode(), redacted)
+        assert secret not in trace.shown_body(body.encode(), redacted)
 
 
 SUSPICIOUS = {

@@ -1,8 +1,9 @@
-"""httpx over our network backend: direct, through a unix socket or a proxy."""
+"""Connections for httpx: a pool of httpcore on our network backend, direct, through a unix socket or a proxy."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import AsyncIterable, AsyncIterator
+from typing import TYPE_CHECKING, Any, Final
 
 import httpcore
 import httpx
@@ -22,9 +23,17 @@ connection.
 
 CONNECTIONS = 8
 
+_ERRORS: Final = (
+    httpcore.TimeoutException,
+    httpcore.NetworkError,
+    httpcore.ProtocolError,
+    httpcore.ProxyError,
+    httpcore.UnsupportedProtocol,
+)
 
-class Pool(httpx.AsyncHTTPTransport):
-    """Maps httpx's requests and errors to a pool of httpcore.
+
+class Pool(httpx.AsyncBaseTransport):
+    """Sends httpx's requests by a pool of httpcore, whose errors become httpx's of the same names.
 
     `check_address` is called with each address before a connection, and raises if it is not allowed. It is not called
     for a proxy, which resolves names itself.
@@ -58,11 +67,53 @@ class Pool(httpx.AsyncHTTPTransport):
             proxy=proxy,
         )
 
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Raises httpx's errors, and those of `check_address`."""
+        url = request.url
+        asked = httpcore.Request(
+            method=request.method,
+            url=httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path),
+            headers=request.headers.raw,
+            content=request.stream,
+            extensions=request.extensions,
+        )
+        try:
+            response = await self._pool.handle_async_request(asked)
+        except _ERRORS as error:
+            raise _of_httpx(error) from error
+        return httpx.Response(response.status, headers=response.headers, stream=_Body(response))
+
+    async def aclose(self) -> None:
+        await self._pool.aclose()
+
     async def drop_stale(self) -> None:
         """Close idle connections that received data after a response: it would be read as the next response."""
         for connection in self._pool.connections:
             if connection.is_idle() and _read_ahead(connection):
                 await connection.aclose()
+
+
+class _Body(httpx.AsyncByteStream):
+    """The body of a response."""
+
+    def __init__(self, response: httpcore.Response) -> None:
+        self._response = response
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        assert isinstance(self._response.stream, AsyncIterable)
+        try:
+            async for piece in self._response.stream:
+                yield piece
+        except _ERRORS as error:
+            raise _of_httpx(error) from error
+
+    async def aclose(self) -> None:
+        await self._response.aclose()
+
+
+def _of_httpx(error: Exception) -> Exception:
+    kind: type[Exception] = getattr(httpx, type(error).__name__)
+    return kind(str(error))
 
 
 def _read_ahead(connection: Any) -> bool:

@@ -12,7 +12,7 @@ import httpx
 from msgspec import Struct
 
 from sqlshell.client.http.decompress import BodyReader, size_limit
-from sqlshell.client.http.failures import connection_failed, connection_lost
+from sqlshell.client.http.failures import FAILURES, failure_of
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.retries import Retries
 from sqlshell.client.http.trace import Request, Trace
@@ -20,8 +20,6 @@ from sqlshell.client.http.upload import Upload
 from sqlshell.client.target import Target
 from sqlshell.errors import (
     ConnectionBroken,
-    ConnectionFailed,
-    NotHttp,
     ProtocolError,
     ShellError,
     UsageError,
@@ -189,46 +187,33 @@ class Transport:
         headers = {"Content-Type": content_type} if content_type else {}
         if preference:
             headers["Prefer"] = f"{self._headers['Prefer']}, {preference}"
-        with self._secrets.redacting():
-            return await self._with_retries(method, path, read, params, content, headers, idempotent, rows)
-
-    async def _with_retries(
-        self,
-        method: str,
-        path: str,
-        read: Callable[[Response], Parsed],
-        params: Params | None,
-        content: bytes | Upload | None,
-        headers: Mapping[str, str],
-        idempotent: bool | None,
-        rows: int | None,
-    ) -> Parsed:
         tries = Retries(
             self.network, idempotent=method == "GET" if idempotent is None else idempotent, known=self._has_responded
         )
         renewal = _Renewal(self)
-        while True:
-            try:
-                await renewal.begin()
-                answer = await self._attempt(method, path, params, content, headers, rows)
-                self._has_responded = True
-                if await renewal.repeats(answer.status):
-                    continue
-                wait = tries.after_status(answer.status, answer.headers)
-                if wait is None:
-                    return read(answer)
-                why = f"{self.target.name} responded with {answer.status}"
-            except ShellError as error:
-                wait = tries.after_error(error)
-                if wait is None:
-                    raise
-                why = error.message
-            if wait >= REPORTED_SECONDS:
-                self.say(
-                    f"{self._secrets.text(why)}: retrying in {wait:.1f} s"
-                    f" (attempt {tries.attempts} of {self.network.retries})"
-                )
-            await asyncio.sleep(wait)
+        with self._secrets.redacting():
+            while True:
+                try:
+                    await renewal.begin()
+                    answer = await self._attempt(method, path, params, content, headers, rows)
+                    self._has_responded = True
+                    if await renewal.repeats(answer.status):
+                        continue
+                    wait = tries.after_status(answer.status, answer.headers)
+                    if wait is None:
+                        return read(answer)
+                    why = f"{self.target.name} responded with {answer.status}"
+                except ShellError as error:
+                    wait = tries.after_error(error)
+                    if wait is None:
+                        raise
+                    why = error.message
+                if wait >= REPORTED_SECONDS:
+                    self.say(
+                        f"{self._secrets.text(why)}: retrying in {wait:.1f} s"
+                        f" (attempt {tries.attempts} of {self.network.retries})"
+                    )
+                await asyncio.sleep(wait)
 
     @contextlib.asynccontextmanager
     async def stream(
@@ -236,24 +221,25 @@ class Transport:
     ) -> AsyncIterator[tuple[httpx.Response, Callable[[int], None]]]:
         """A GET whose body the caller streams, and a function that takes the size of each piece. It is repeated only
         with a new token after a 401."""
-        renewal, repeated = _Renewal(self), True
+        renewal, repeated, answering = _Renewal(self), True, False
         with self._secrets.redacting():
             while repeated:
                 await renewal.begin()
-                async with self._bounded() as moved:
-                    async with self._translating_errors():
-                        request = self._client.build_request("GET", path, headers=self._headers_with(headers))
-                        traced = self._begin_trace(request, b"")
+                try:
+                    async with self._bounded() as moved:
+                        request, traced = self._request("GET", path, None, None, headers)
                         response = await self._client.send(request, stream=True)
-                    if traced is not None:
-                        traced.record_response(response.status_code, response.headers, b"", 0)
-                    try:
-                        repeated = await renewal.repeats(response.status_code)
-                        if not repeated:
-                            async with self._translating_errors(answering=True):
+                        answering = True
+                        if traced is not None:
+                            traced.record_response(response.status_code, response.headers, b"", 0)
+                        try:
+                            repeated = await renewal.repeats(response.status_code)
+                            if not repeated:
                                 yield response, moved
-                    finally:
-                        await response.aclose()
+                        finally:
+                            await response.aclose()
+                except FAILURES as error:
+                    raise self._explained(error, answering=answering) from error
 
     def redacted(self, body: Body) -> Body:
         """A received text without the secrets that the service was sent. The embedded service is trusted with them."""
@@ -279,14 +265,30 @@ class Transport:
                 self._token = token or used
             return self._token != used
 
-    def _headers_with(self, headers: Mapping[str, str]) -> dict[str, str]:
-        held = {"Authorization": f"Bearer {self._token}"} if self._token else {}
-        return self._headers | held | dict(headers)
-
-    def _begin_trace(self, request: httpx.Request, content: bytes) -> Request | None:
+    def _request(
+        self,
+        method: str,
+        path: str,
+        params: Params | None,
+        content: bytes | Upload | None,
+        headers: Mapping[str, str],
+        moved: Callable[[int], None] | None = None,
+    ) -> tuple[httpx.Request, Request | None]:
+        """A request with our headers, and its trace. `moved` gets the sizes of the pieces of an upload."""
+        given = dict(self._headers)
+        if self._token:
+            given["Authorization"] = f"Bearer {self._token}"
+        given.update(headers)
+        body: bytes | AsyncIterator[bytes] | None
+        if isinstance(content, Upload):
+            given["Content-Length"] = str(content.size)
+            body, shown = content.pieces(moved), content.head
+        else:
+            body, shown = content, content or b""
+        request = self._client.build_request(method, path, params=params, content=body, headers=given)
         if not self.trace.on:
-            return None
-        return self.trace.begin(request.method, str(request.url), request.headers, content)
+            return request, None
+        return request, self.trace.begin(request.method, str(request.url), request.headers, shown)
 
     async def _attempt(
         self,
@@ -294,30 +296,24 @@ class Transport:
         path: str,
         params: Params | None,
         content: bytes | Upload | None,
-        given_headers: Mapping[str, str],
+        headers: Mapping[str, str],
         rows: int | None,
     ) -> Response:
-        traced: Request | None = None
+        traced, answering = None, False
         try:
-            async with self._bounded() as moved:
-                async with self._translating_errors():
-                    headers = self._headers_with(given_headers)
-                    given: bytes | AsyncIterator[bytes] | None
-                    if isinstance(content, Upload):
-                        headers["Content-Length"] = str(content.size)
-                        given = _counted(content.pieces(), moved)
-                    else:
-                        given = content
-                    request = self._client.build_request(method, path, params=params, content=given, headers=headers)
-                    traced = self._begin_trace(request, content.head if isinstance(content, Upload) else content or b"")
+            try:
+                async with self._bounded() as moved:
+                    request, traced = self._request(method, path, params, content, headers, moved)
                     response = await self._client.send(request, stream=True)
-                async with self._translating_errors(answering=True):
+                    answering = True
                     try:
                         answer, received = await self._receive(response, rows, moved)
                     finally:
                         await response.aclose()
                     if self._pool is not None:
                         await self._pool.drop_stale()
+            except FAILURES as error:
+                raise self._explained(error, answering=answering) from error
         except ShellError as error:
             if traced is not None:
                 traced.record_failure(error.message)
@@ -369,55 +365,15 @@ class Transport:
                 f"no complete response from {self.target.name} within {limit:g} s", "use a longer --timeout"
             ) from error
 
-    @contextlib.asynccontextmanager
-    async def _translating_errors(self, *, answering: bool = False) -> AsyncIterator[None]:
-        """Translate httpx's errors to ours; `answering` says that the status and the headers have been received."""
-        base = self.target.name
-        try:
-            yield
-        except httpx.ConnectTimeout as error:
-            raise ConnectionFailed(
-                f"connection to {base} timed out after {self.network.connect_timeout:g} s",
-                "check the host and port, or use a longer --connect-timeout",
-            ) from error
-        except httpx.ReadTimeout as error:
-            raise ConnectionBroken(
-                f"no data from {base} for {self.network.read_timeout:g} s", "use a longer --read-timeout"
-            ) from error
-        except httpx.ConnectError as error:
-            raise connection_failed(base, error, local=bool(self.target.uds)) from error
-        except httpx.RemoteProtocolError as error:
-            if answering:
-                raise ConnectionBroken(
-                    f"{base} closed the connection in the middle of the response: {error}"
-                ) from error
-            # Errors of h11 mean invalid HTTP; a closed connection has no further cause.
-            if error.__cause__ is None or error.__cause__.__cause__ is None:
-                doubt = "" if self._has_responded else "; it may not be an HTTP server"
-                raise ConnectionBroken(f"{base} closed the connection without a response{doubt}") from error
-            raise NotHttp(
-                f"{base} did not send an HTTP response: {error}",
-                "check whether the URL should start with http:// or https://",
-            ) from error
-        except httpx.PoolTimeout as error:
-            raise ConnectionFailed(
-                f"no free connection to {base}", "wait for other statements to finish, or try again"
-            ) from error
-        except httpx.TimeoutException as error:
-            raise ConnectionBroken(f"sending the request to {base} timed out") from error
-        except httpx.ProxyError as error:
-            raise ConnectionFailed(
-                f"the proxy for {base} refused the connection: {error}", "check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
-            ) from error
-        except (httpx.InvalidURL, httpx.UnsupportedProtocol, UnicodeError) as error:
-            raise UsageError(f"invalid URL {base}: {error}") from error
-        except httpx.TransportError as error:
-            raise connection_lost(base, error) from error
-        except ImportError as error:
-            raise UsageError(
-                f"the proxy for {base} requires a package that is not installed: {error}",
-                "run: pip install 'httpx[socks]'",
-            ) from error
+    def _explained(self, error: Exception, *, answering: bool) -> ShellError:
+        return failure_of(
+            error,
+            self.target.name,
+            self.network,
+            answering=answering,
+            known=self._has_responded,
+            local=bool(self.target.uds),
+        )
 
 
 class _Renewal:
@@ -445,12 +401,6 @@ class _Renewal:
             return False
         self._renewed = True
         return await transport._renew_token(transport._refused, self._used)
-
-
-async def _counted(pieces: AsyncIterator[bytes], moved: Callable[[int], None]) -> AsyncIterator[bytes]:
-    async for piece in pieces:
-        yield piece
-        moved(len(piece))
 
 
 def _unchanged(answer: Response) -> Response:

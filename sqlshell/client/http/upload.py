@@ -96,12 +96,14 @@ class Upload(Struct):
         files = sum(len(self._before(file)) + file.size + 2 for file in self.files)
         return len(self.head) + files + len(self._end)
 
-    async def pieces(self) -> AsyncIterator[bytes]:
-        """The body in pieces. Raises ServiceError if a file has changed."""
+    async def pieces(self, moved: Callable[[int], None] | None = None) -> AsyncIterator[bytes]:
+        """The body in pieces, of which `moved` gets the sizes. Raises ServiceError if a file has changed."""
         done = 0
         for piece in self._all():
             yield piece
             done += len(piece)
+            if moved is not None:
+                moved(len(piece))
             if self.sent is not None:
                 self.sent(done)
 
