@@ -16,7 +16,7 @@ from sqlshell.config.values import Config, Settings, resolve
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.mask import MASK
-from sqlshell.runtime.files import expanded
+from sqlshell.runtime.files import COMPRESSED_ENDINGS, DATA_ENDINGS, DATABASE_ENDINGS, expanded, without_compression
 from sqlshell.service.engines.servers import SERVERS
 from sqlshell.spelling import did_you_mean
 
@@ -28,9 +28,6 @@ LOOKS_LIKE_PATH = ("/", "\\", ".", "~")
 MEMORY: Final = ":memory:"
 """The TARGET of a new database in memory, as DuckDB and SQLite name it."""
 
-DATA_ENDINGS: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
-COMPRESSED_ENDINGS: Final = (".gz", ".zst")
-DATABASE_ENDINGS: Final = (".db", ".duckdb", ".ddb")
 STDIN: Final = "stdin"
 """The view of the data on stdin."""
 _ENDINGS: Final = "|".join(map(re.escape, (*DATA_ENDINGS, *DATABASE_ENDINGS)))
@@ -450,14 +447,6 @@ def shown_target(text: str) -> str:
     login, _, rest = text.rpartition("@")
     is_host = _NAME.fullmatch(rest.replace("/", "_")) and not _RANDOM.search(rest)
     return f"{MASK}@{rest}" if login and is_host else MASK
-
-
-def without_compression(path: Path) -> str:
-    """The name of a file in lower case, without the ending of its compression."""
-    bare = path.name.lower()
-    for ending in COMPRESSED_ENDINGS:
-        bare = bare.removesuffix(ending)
-    return bare
 
 
 def _data_files(text: str) -> Sequence[Path]:

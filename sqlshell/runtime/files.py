@@ -14,6 +14,11 @@ from msgspec import Struct
 
 from sqlshell.errors import OutputError
 
+DATA_ENDINGS: Final = (".csv", ".tsv", ".json", ".jsonl", ".ndjson", ".parquet")
+COMPRESSED_ENDINGS: Final = (".gz", ".zst")
+DATABASE_ENDINGS: Final = (".db", ".duckdb", ".ddb")
+"""The endings of the files that can be a TARGET: data, compressed data, and databases."""
+
 _IN_USE: list[tuple[Path, str, bool]] = []
 
 
@@ -25,6 +30,14 @@ def expanded(path: str | Path) -> Path:
     except RuntimeError:
         # DuckDB would replace a `~` at the beginning, too.
         return Path(path).absolute()
+
+
+def without_compression(path: Path) -> str:
+    """The name of a file in lower case, without the ending of its compression."""
+    bare = path.name.lower()
+    for ending in COMPRESSED_ENDINGS:
+        bare = bare.removesuffix(ending)
+    return bare
 
 
 def use_source(path: Path) -> Callable[[], None]:

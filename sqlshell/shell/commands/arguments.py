@@ -5,13 +5,14 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Final
 
 from sqlshell.client.resources import TYPES
 from sqlshell.config.settings import BY_NAME, DISPLAY, VARIABLES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
-from sqlshell.runtime.files import expanded
+from sqlshell.runtime.files import DATA_ENDINGS, DATABASE_ENDINGS, expanded, without_compression
 from sqlshell.shell.command_shell import CommandInfo, CommandShell
 from sqlshell.shell.commands.command import OPTIONS, quoted_word
 from sqlshell.shell.records.saved_queries import SavedQueries
@@ -37,9 +38,11 @@ def arguments(shell: CommandShell, name: str, typed: str, before: Sequence[str] 
     kind = RELATIONS.get(f"{command.name}.{word}")
     if kind is not None:
         return _relations(shell, typed, kind)
-    if word in {"FILE", "DIRECTORY", "TARGET"}:
-        targets = _matched(_targets(shell, before), typed, name) if word == "TARGET" else []
-        return [*targets, *paths(typed, folders=word == "DIRECTORY")]
+    if word == "TARGET":
+        found = [item for item in paths(typed) if item.kind == "directory" or _is_target(item.text)]
+        return [*_matched(_targets(shell, before), typed, name), *found]
+    if word in {"FILE", "DIRECTORY"}:
+        return paths(typed, folders=word == "DIRECTORY")
     if word == "COMMAND":
         return commands_named(shell.commands, typed.lstrip("\\"))
     known = KNOWN.get(f"{command.name}.{word}") or KNOWN.get(word)
@@ -51,6 +54,11 @@ def arguments(shell: CommandShell, name: str, typed: str, before: Sequence[str] 
         return [Suggestion(item.text.lower(), item.kind) for item in matched] if lower else matched
     choices = word.split("|") if "|" in word else [word] if word.startswith("--") else []
     return _matched([(choice, "") for choice in choices], typed, name)
+
+
+def _is_target(name: str) -> bool:
+    r"""Whether a file can be the target of \\c, by its ending."""
+    return without_compression(Path(name.rstrip("'"))).endswith((*DATA_ENDINGS, *DATABASE_ENDINGS))
 
 
 def commands_named(commands: Mapping[str, CommandInfo], typed: str) -> list[Suggestion]:
