@@ -150,10 +150,10 @@ class ScriptRunner:
             await asyncio.sleep(0)
             try:
                 chunk = await self._next_chunk(arriving)
-                at_end = chunk is None
+                at_end = chunk is None and not self._buffer.scanner.end_line()
                 if chunk is not None:
                     self._buffer.scanner.feed(chunk)
-                elif send or self._buffer.ends_by_variable():
+                elif at_end and (send or self._buffer.ends_by_variable()):
                     self._end_last_statement()
             except ShellError as error:
                 self._failures.report(error)

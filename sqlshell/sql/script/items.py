@@ -24,7 +24,6 @@ class State(enum.Enum):
     PARENTHESIS = "("
     APPLICATION = "a"
     ATOMIC = "b"
-    COMMAND = "\\"
     COPY_DATA = ">"
 
 

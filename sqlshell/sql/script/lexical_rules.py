@@ -22,19 +22,19 @@ IN_WORD: Final = r"[^\x00-#%-/:-@\[-^`{-\x7f]"
 BLANK: Final = re.compile(rf"{_BLANK}*+")
 BLANK_OR_SEMICOLON: Final = re.compile(r"[ \t\n\r\f\v;]*+")
 WORD: Final = re.compile(rf"{LETTER}{IN_WORD}*+")
-WORD_REST: Final = re.compile(rf"{IN_WORD}*+")
+LINE: Final = re.compile(r"[^\r\n]*+")
 LINE_END: Final = re.compile(r"[\r\n]")
+DATA_END: Final = re.compile(r"^\\\.\r?\n", re.MULTILINE)
+"""The line that ends the data of COPY … FROM STDIN."""
 COMMENT_MARK: Final = re.compile(r"/\*|\*/")
-DOLLAR_TAG: Final = re.compile(rf"{LETTER}{IN_TAG}*+")
-DOLLAR_TAG_REST: Final = re.compile(rf"{IN_TAG}*+")
+DOLLAR_TAG: Final = re.compile(rf"\$(?:{LETTER}{IN_TAG}*+)?+(\$)?+")
 ESCAPED_BODY: Final = re.compile(r"(?:[^'\\]++|\\.)*+", re.DOTALL)
 
-# A `-` or `/` at the end of the text may begin a comment: it is left for the next piece of text.
 _OTHER: Final = r"[\x00-!#%&*+,.0-:<-@\[\]^{-\x7f]++|-(?=[^-])|/(?=[^*])"
 BETWEEN_WORDS: Final = re.compile(rf"(?:{_OTHER})*+")
 """Everything that is neither a word nor a significant token."""
-UNTIL_TOKEN: Final = re.compile(rf"(?:{_OTHER}|(?![eE]'){LETTER}{IN_WORD}*+(?=.))*+", re.DOTALL)
-"""Includes whole words, except one that touches the end of the text and may continue in the next piece."""
+UNTIL_TOKEN: Final = re.compile(rf"(?:{_OTHER}|(?![eE]'){LETTER}{IN_WORD}*+)*+")
+"""Includes whole words."""
 
 COMMAND: Final = re.compile(r"\\([?!@]|[A-Za-z0-9_][A-Za-z0-9_+\-]*+)")
 NAMED_COMMAND: Final = re.compile(r"[ \t]+\\(?:[?!@]|[A-Za-z0-9_][A-Za-z0-9_+\-]*+)[ \t\r]*")

@@ -1,39 +1,66 @@
 """Splits scripts into statements and backslash commands, piece by piece, with psql's lexical rules.
 
-Each piece of text is processed once: the state is kept from one piece to the next, so that long statements and small
-pieces cost no more than their length. Only the unfinished statement is kept. A command neither ends it nor belongs to
+Each line is processed once: the state is kept from one line to the next, so that long statements and small pieces cost
+no more than their length. Only the unfinished statement is kept. A command neither ends it nor belongs to
 it: the reader decides whether a command sends the statement, clears it, or leaves it unchanged.
 """
 
 from __future__ import annotations
 
 import re
+from collections import deque
 from collections.abc import Iterator
 from typing import Final
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.origin import Text
 from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
 from sqlshell.sql.script import lexical_rules
-from sqlshell.sql.script.bodies import may_have_body
 from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, State, Statement
-from sqlshell.sql.script.pieces import Pieces
-from sqlshell.sql.script.spans import BlockComment, DollarString, EscapeString, LineComment, Quote, Span
-from sqlshell.sql.script.unfinished import QuoteContinuation, UnfinishedStatement
+from sqlshell.sql.script.unfinished import QuoteContinuation, UnfinishedStatement, may_have_body
 
 __all__ = ["BackslashCommand", "CopyLines", "Item", "Scanner", "State", "Statement", "copies_from_stdin"]
 
-_LONGEST_WORD: Final = len("application") + 1
 _BYTE_ORDER_MARK: Final = "\ufeff"
+_ESCAPE_STRING: Final = "\\'"
+"""The end of E'…', in which a backslash escapes the next character."""
+_BLOCK_COMMENT: Final = "*/"
+"""The end of /* … */, which can be nested."""
+
+
+class _Span(Struct):
+    """A part of a script in which only its own end is significant: up to the text `closing`, or to that of
+    _ESCAPE_STRING or _BLOCK_COMMENT. `state` is the scanner's state within it."""
+
+    closing: str
+    state: State
+    depth: int = 1
+
+    def skip(self, text: str, position: int) -> int:
+        """Return the position behind the end of the span; -1 if it is not in the text."""
+        if self.closing == _ESCAPE_STRING:
+            end = _end(lexical_rules.ESCAPED_BODY, text, position)
+            return end + 1 if text.startswith("'", end) else -1
+        if self.closing == _BLOCK_COMMENT:
+            for mark in lexical_rules.COMMENT_MARK.finditer(text, position):
+                self.depth += 1 if mark.group() == "/*" else -1
+                if not self.depth:
+                    return mark.end()
+            return -1
+        # A doubled quote is read as the end of one span and the start of the next.
+        end = text.find(self.closing, position)
+        return end + len(self.closing) if end >= 0 else -1
 
 
 class Scanner:
-    """Accepts a script in pieces that may end anywhere, and returns complete items.
+    """Accepts a script in pieces that may end anywhere, and returns complete items. A line is read when it is complete.
 
-    `line` is the number of the script's first line; if `commands` is False, a backslash is an ordinary character.
+    `line` is the number of the script's first line; if `commands` is False, a backslash is an ordinary character. With
+    `keeps_data` the data of COPY … FROM STDIN are items too.
 
-    After feed() and close(), call read() until it returns None. At a command the reader may take() the statement.
+    After feed() and close(), call read() until it returns nothing. At a command the reader may take() the statement.
     """
 
     def __init__(self, *, line: int = 1, commands: bool = True, keeps_data: bool = False) -> None:
@@ -41,52 +68,61 @@ class Scanner:
         self._commands = commands
         self._base = 0  # characters before the text
         self._keeps_data = keeps_data
-        self._pieces = Pieces(keeps_data=keeps_data)  # text that has not been processed
-        self._text = ""  # text that is being processed
+        self._partial: list[str] = []  # the beginning of a line
+        self._waiting: deque[str] = deque()  # whole lines that have not been processed
+        self._text = ""  # lines that are being processed
         self._position = 0  # position in the text at which the next read() begins
         self._counted = 0  # position in the text up to which lines are counted
         self._line_start = 0  # characters before the line
         self._closing = False
-        self._held: list[str] = []  # text whose meaning depends on the next piece
-        self._in_command = False  # the pending text is a backslash command
-        self._span: Span | None = None
-        self._word = ""  # the start of a word that continues from the last piece
-        self._last: Statement | None = None  # a statement whose `;` ended the last piece: a `&` may follow
+        self._span: _Span | None = None
+        self._copies = 0  # COPY statements whose data follow the line, even if another statement has begun on it
+        self._in_data = False
         self.unfinished = UnfinishedStatement()
         self.comment_line = 0
         """The line in which the last block comment that state() may report began."""
 
     @property
     def state(self) -> State:
-        """The construct that contains the end of the text so far; READY if only whitespace and comments are pending."""
-        if self._pieces.in_data:
+        """The construct that contains the end of the last complete line; READY if only whitespace and comments are
+        pending."""
+        if self._in_data:
             return State.COPY_DATA
-        if self._in_command:
-            return State.COMMAND
-        if self._span and self._span.state:
+        if self._span:
             return self._span.state
         if self.unfinished.depth:
             return State.PARENTHESIS
-        return self.unfinished.body.state or (State.STATEMENT if self.unfinished.started or self._held else State.READY)
+        return self.unfinished.body.state or (State.STATEMENT if self.unfinished.started else State.READY)
 
     @property
     def pending(self) -> str:
         """The text of the unfinished statement, "" if there is none."""
         self.unfinished.parts[:] = ["".join(self.unfinished.parts)]
-        undecided = "" if self._in_command or (self._span and not self.unfinished.started) else "".join(self._held)
-        return self.unfinished.parts[0] + undecided
+        return self.unfinished.parts[0]
 
     def feed(self, piece: str) -> None:
         """Add the next piece of the script."""
-        self._pieces.feed(piece)
+        end = piece.rfind("\n") + 1
+        if end:
+            self._waiting.append("".join([*self._partial, piece[:end]]))
+            self._partial = []
+        if end < len(piece):
+            self._partial.append(piece[end:])
+
+    def end_line(self) -> bool:
+        """Complete the last line, for a script that does not end with a line break; return whether there was one."""
+        if self._partial:
+            self.feed("\n")
+            return True
+        return False
 
     def close(self) -> None:
         """End the script; this also ends its last statement, which does not need a `;`."""
-        self._pieces.feed("\n")
+        self.feed("\n")
         self._closing = True
 
     def read(self) -> list[Item]:
-        """The next complete items: up to and including the next command; nothing if more text is needed."""
+        """Return the next complete items: up to and including the next command; nothing if more text is needed."""
         items: list[Item] = []
         while self._text or self._begin(items):
             self._scan(items)
@@ -98,45 +134,44 @@ class Scanner:
                 items.append(self._statement("", terminated=False))
             self._span = None
             if self._keeps_data:
-                items += [CopyLines("", self._line, self._base, True, cut=True)] * self._pieces.copies
-            self._pieces.end()
-            self._word = ""
-            self._held.clear()
+                items += [CopyLines("", self._line, self._base, True, cut=True)] * self._copies
+            self._copies, self._in_data = 0, False
         return items
 
     def _begin(self, items: list[Item]) -> bool:
-        """Whether there is text to process."""
-        piece = self._pieces.take()
-        for text, last in self._pieces.kept:
-            items.append(CopyLines(text, self._line, self._base, last))
-        self._line += self._pieces.lines
-        self._base += self._pieces.skipped
-        if self._pieces.lines:
+        """Take the next lines; return whether there are any that are not data."""
+        while self._waiting:
+            text = self._waiting.popleft()
+            if not self._in_data:
+                self._text = text
+                self._position = 1 if self._base == 0 and text.startswith(_BYTE_ORDER_MARK) else 0
+                self._line_start += self._position
+                return True
+            end = lexical_rules.DATA_END.search(text)
+            stop = end.end() if end else len(text)
+            if self._keeps_data:
+                items.append(CopyLines(text[:stop], self._line, self._base, end is not None))
+            self._line += text.count("\n", 0, stop)
+            self._base += stop
             self._line_start = self._base
-        if self._in_command and "\n" not in piece:
-            self._held.append(piece)
-            self._pieces.note_processed(piece)
-            return bool(piece) and self._begin(items)
-        self._text = "".join([*self._held, piece]) if piece else ""
-        if self._text:
-            self._held.clear()
-            self._in_command = False
-            self._counted = self.unfinished.taken = 0
-            self._position = 1 if self._base == 0 and self._text.startswith(_BYTE_ORDER_MARK) else 0
-            self._line_start += self._position
-        return bool(self._text)
+            if end:
+                self._copies -= 1
+                self._in_data = self._copies > 0
+                self._wait(text[stop:])
+        return False
+
+    def _wait(self, rest: str) -> None:
+        if rest:
+            self._waiting.appendleft(rest)
 
     def _scan(self, items: list[Item]) -> None:
-        """Process the text up to the next command, or up to the end of a COPY whose line is not complete."""
+        """Process the text up to the next command, or up to the end of the line of a COPY."""
         text, position = self._text, self._position
-        if self._last is not None:
-            items.append(self._last)
-            self._last = None
-            position = self._terminated(text, position, items)
         while position < len(text):
-            if self._pieces.must_return:
-                self._pieces.give_back(text[position:])
-                break
+            if self._copies:
+                line_end = text.index("\n", position) + 1
+                self._wait(text[line_end:])
+                text = self._text = text[:line_end]
             if not self.unfinished.started and not self._span:
                 position = _end(lexical_rules.BETWEEN, text, position)
                 whole = lexical_rules.whole_statement().match(text, position)
@@ -150,17 +185,17 @@ class Scanner:
                     items.append(Statement(written, line, offset, True, ending=ending, column=column))
                     position = self._terminated(text, stop + 1, items)
                     continue
-            gone_to = self._step(text, position, items)
-            if gone_to is None:
-                self._held.append(text[position:])
-                break
-            position = gone_to
+            position = self._step(text, position, items)
             if items and isinstance(items[-1], BackslashCommand):
                 self._position = position
                 return
-        if position == len(text):
-            self._pieces.note_processed(text)
-        self._used_up(position)
+        self._line_at(position)
+        if self.unfinished.started:
+            self.unfinished.parts.append(text[self.unfinished.taken : position])
+        self._base += position
+        self._text = ""
+        self._position = self._counted = self.unfinished.taken = 0
+        self._in_data = self._copies > 0
 
     def items(self, piece: str | None) -> Iterator[Item]:
         """feed(), or close() for None, and everything that read() returns, for a reader that never calls take()."""
@@ -184,14 +219,6 @@ class Scanner:
         """Discard the text of the unfinished statement, for a reader that only needs the state."""
         self.unfinished.parts.clear()
 
-    def _used_up(self, position: int) -> None:
-        self._line_at(position)
-        if self.unfinished.started:
-            self.unfinished.parts.append(self._text[self.unfinished.taken : position])
-        self._base += position
-        self._text = ""
-        self._position = self._counted = self.unfinished.taken = 0
-
     def _line_at(self, position: int) -> int:
         if lines := self._text.count("\n", self._counted, position):
             self._line += lines
@@ -208,14 +235,9 @@ class Scanner:
 
     def _terminated(self, text: str, position: int, items: list[Item]) -> int:
         """Process the text after the `;` of the last item: a `&` directly after it belongs to it."""
-        if position == len(text):
-            last = items.pop()
-            assert isinstance(last, Statement)
-            self._last = last
-        elif text[position] == "&":
-            last = items.pop()
-            assert isinstance(last, Statement)
-            items.append(replace(last, background=True))
+        last = items[-1]
+        if text[position] == "&" and isinstance(last, Statement):
+            items[-1] = replace(last, background=True)
             return position + 1
         return position
 
@@ -233,36 +255,28 @@ class Scanner:
         statement = Statement(
             text, now.line, now.offset, terminated, False, settled, foreign, failed, ending, column, copies
         )
-        self._pieces.copies += copies if terminated else 0
+        self._copies += copies if terminated else 0
         self.unfinished = UnfinishedStatement()
         return statement
 
-    def _step(self, text: str, position: int, items: list[Item]) -> int | None:
-        """Process at most one token and return the position after it; None if more text is needed."""
+    def _step(self, text: str, position: int, items: list[Item]) -> int:
+        """Process at most one token and return the position after it."""
         if self._span:
-            stop, closed = self._span.skip(text, position)
-            if closed:
-                self.unfinished.joint = (
-                    QuoteContinuation.CLOSED if isinstance(self._span, EscapeString) else self.unfinished.joint
-                )
-                self._span = None
-            return stop if closed or stop > position else None
-        if self._word:
-            return self._word_on(text, position)
+            end = self._span.skip(text, position)
+            if end < 0:
+                return len(text)
+            if self._span.closing == _ESCAPE_STRING:
+                self.unfinished.joint = QuoteContinuation.CLOSED
+            self._span = None
+            return end
         start = self._before_token(text, position)
         if start > position or start == len(text):
             return start
         first = text[start]
-        if first in "-/\\" and start + 1 == len(text):
-            return None
-        if first in ".!" and not self.unfinished.started and self._commands and "\n" not in text[start:]:
-            self._in_command = True
-            return None
         if text.startswith("--", start):
-            self._span = LineComment()
-            return start + 2
+            return _end(lexical_rules.LINE, text, start)
         if text.startswith("/*", start):
-            self._span = BlockComment()
+            self._span = _Span(_BLOCK_COMMENT, State.BLOCK_COMMENT)
             self.comment_line = self._line_at(start)
             self.unfinished.joint = QuoteContinuation.NONE
             return start + 2
@@ -298,13 +312,16 @@ class Scanner:
         self.unfinished.body.other(token)
 
     def _token(self, text: str, start: int, first: str, items: list[Item]) -> int:
+        end = start + 1
         match first:
             case "'" if self.unfinished.joint in (QuoteContinuation.CLOSED, QuoteContinuation.NEW_LINE):
-                self._span = EscapeString()
+                self._span = _Span(_ESCAPE_STRING, State.SINGLE_QUOTE)
             case "'" | '"' | "`":
-                self._span = Quote(first)
-            case "$":
-                self._span = DollarString()
+                self._span = _Span(first, State(first))
+            case "$" if tag := lexical_rules.DOLLAR_TAG.match(text, start):
+                # Without a second `$` it may be a parameter.
+                end = tag.end()
+                self._span = _Span(tag[0], State.DOLLAR_QUOTE) if tag[1] else None
             case "(":
                 self.unfinished.depth += 1
             case ")":
@@ -312,28 +329,18 @@ class Scanner:
             case ";" if not self.unfinished.depth and not self.unfinished.body.state:
                 items.append(self._statement(text[self.unfinished.taken : start], terminated=True, sign=";"))
                 return self._terminated(text, start + 1, items)
-            case _ if lexical_rules.WORD.match(text, start):
-                return self._word_on(text, start)
+            case _ if word := lexical_rules.WORD.match(text, start):
+                end = word.end()
+                if word[0] not in ("e", "E") or text[end] != "'":
+                    self.unfinished.joint = QuoteContinuation.NONE
+                    self.unfinished.body.word(word[0], self.unfinished.depth)
+                    return end
+                self._span = _Span(_ESCAPE_STRING, State.SINGLE_QUOTE)
+                first, end = "", end + 1
         self._break(first)
-        return start + 1
-
-    def _word_on(self, text: str, position: int) -> int:
-        """Process a word, or the rest of one that began in an earlier piece."""
-        end = _end(lexical_rules.WORD_REST, text, position)
-        word = self._word + text[position : min(end, position + _LONGEST_WORD)]
-        if end == len(text):
-            self._word = word[:_LONGEST_WORD]
-            return end
-        self._word = ""
-        if word in ("e", "E") and text[end] == "'":
-            self._break()
-            self._span = EscapeString()
-            return end + 1
-        self.unfinished.joint = QuoteContinuation.NONE
-        self.unfinished.body.word(word, self.unfinished.depth)
         return end
 
-    def _backslash(self, text: str, start: int, items: list[Item]) -> int | None:
+    def _backslash(self, text: str, start: int, items: list[Item]) -> int:
         named = lexical_rules.COMMAND.match(text, start) if self._commands else None
         if not named:
             if not self.unfinished.started:
@@ -347,10 +354,7 @@ class Scanner:
             self.unfinished.taken = start + 1
             self.unfinished.escaped = True
             return start + 2
-        line_end = text.find("\n", start)
-        if line_end < 0:
-            self._in_command = True
-            return None
+        line_end = text.index("\n", start)
         name, stop = named[1], named.end()
         # Another shell reads the rest of that line, and its backslashes are its own.
         end = line_end if name == "!" else _end(lexical_rules.ARGUMENTS, text, stop)
@@ -362,7 +366,7 @@ class Scanner:
         )
         separated = text.startswith("\\\\", end)
         if name == "copy":
-            self._pieces.copies += copies_from_stdin(f"copy {text[stop:end]}")
+            self._copies += copies_from_stdin(f"copy {text[stop:end]}")
         if self.unfinished.started:
             self.unfinished.omit(text[self.unfinished.taken : start], separated=separated)
             self.unfinished.taken = end + 2 if separated else end

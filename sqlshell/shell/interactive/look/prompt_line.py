@@ -48,7 +48,7 @@ def last_line(text: Fragments) -> int:
 
 def continuation_text(state: State, width: int) -> str:
     """The prefix of continuation lines: what the text is inside of, as in psql."""
-    sign = {State.READY: "-", State.STATEMENT: "-", State.COMMAND: "-"}.get(state, state.value)
+    sign = {State.READY: "-", State.STATEMENT: "-"}.get(state, state.value)
     return f"{sign}> ".rjust(width)
 
 
