@@ -218,7 +218,7 @@ def test_a_file_that_is_not_read_is_closed(
         raise failure("broken")
 
     source = Source(tmp_path)
-    monkeypatch.setattr("sqlshell.service.engines.duckdb.results.rows.is_large", lambda rows, kinds: True)
+    monkeypatch.setattr("sqlshell.service.engines.duckdb.rows.is_large", lambda rows, kinds: True)
     monkeypatch.setattr(ResultTable, "_checked_columns", failing)
     try:
         columns, _, _ = source.run("SELECT i AS a FROM range(3) t(i)")

@@ -23,7 +23,7 @@ from sqlshell.output.writers import table
 from sqlshell.output.writers.formats import format_named
 from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Batch, Column, FileUnavailable
-from sqlshell.service.engines.duckdb.results import rows
+from sqlshell.service.engines.duckdb import rows
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.results.time_zones import in_zone
 from tests.client.filed import Sink, Source, values_of

@@ -14,7 +14,7 @@ import pyarrow
 import pytest
 
 from sqlshell.dbapi import Connection, DataError, NotSupportedError, ProgrammingError, aconnect
-from sqlshell.service.engines.duckdb.results.parquet import ROW_GROUP
+from sqlshell.service.engines.files.parquet import ROW_GROUP
 from tests.dbapi.test_values import same
 
 TYPED = """

@@ -12,7 +12,7 @@ import pytest
 from sqlshell.dbapi.exceptions import DataError
 from sqlshell.dbapi.rows import RowDecoder
 from sqlshell.result import Batch, Column, FileUnavailable, Rows
-from sqlshell.service.engines.duckdb.results import rows
+from sqlshell.service.engines.duckdb import rows
 from sqlshell.service.engines.engine import RunOptions
 from tests.client.filed import Sink, Source, values_of
 from tests.client.test_whole_results import TEXTS

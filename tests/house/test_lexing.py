@@ -12,7 +12,7 @@ LEXER = "sqlshell.sql.analysis.tokens"
 READERS = {
     "sql.analysis.lexed": "a statement on its way, once",
     "sql.completion.expected": "what is being typed",
-    "service.engines.duckdb.results.copying": "COPY, and the names of files in a statement",
+    "service.engines.duckdb.copying": "COPY, and the names of files in a statement",
     "service.engines.duckdb.translation.text": "a statement that is rewritten for the engine",
     "service.dialect.lexer": "a statement of the dialect",
     "service.objects.listing": "the condition of a LIST",

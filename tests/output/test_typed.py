@@ -26,9 +26,9 @@ from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column
 from sqlshell.result import Rows as Strings
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.duckdb.results import rows as result_rows
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
+from sqlshell.service.engines.duckdb import rows as result_rows
 from sqlshell.service.engines.engine import RunOptions
+from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.sql.typed_values import file_type
 from tests.client.filed import Sink, Source, values_of
 from tests.client.test_whole_results import TEXTS

@@ -11,11 +11,11 @@ import pytest
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.rights import functions
 from sqlshell.service.engines.duckdb.rights.check import LEAST_RIGHTS
 from sqlshell.service.engines.engine import CatalogQuery, Limits, Rights, RunOptions
+from sqlshell.service.engines.files.failures import failure
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
 

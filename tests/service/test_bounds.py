@@ -15,11 +15,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.disk_space import DiskSpace
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.results.render import finished, finished_bytes, row
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import RunOptions
+from sqlshell.service.engines.files.disk_space import DiskSpace
+from sqlshell.service.engines.files.render import finished, finished_bytes, row
+from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations import streams
 from sqlshell.service.results import results

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from sqlshell.service.engines.engine import Capabilities, EngineSession
-from sqlshell.service.engines.server.engine import ServerSession
+from sqlshell.service.engines.server_engine import ServerSession
 from sqlshell.service.objects.grammar import INTERFACE, SERVER, Dialect, ParsedStatement
 from sqlshell.service.objects.listing import List
 from tests.conftest import Served

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sqlshell.service.dialect import lexer, relations
-from sqlshell.service.engines.duckdb.results.copying import check_files, copied_out
+from sqlshell.service.engines.duckdb.copying import check_files, copied_out
 from sqlshell.service.engines.duckdb.statement import check_setting
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.grammar import read

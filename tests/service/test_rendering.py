@@ -10,9 +10,9 @@ import duckdb
 import pytest
 
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.duckdb import rows as rows_module
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
-from sqlshell.service.engines.duckdb.results import rows as rows_module
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.time_zones import in_zone

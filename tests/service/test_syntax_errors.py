@@ -5,7 +5,7 @@ from __future__ import annotations
 import duckdb
 import pytest
 
-from sqlshell.service.engines.duckdb.failures import moved_to_end
+from sqlshell.service.engines.files.failures import moved_to_end
 from tests.conftest import Program
 
 

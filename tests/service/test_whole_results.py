@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from sqlshell.interface.models import PARQUET
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
+from sqlshell.service.engines.files.result_files import ResultFiles
 from tests.conftest import Served, serve, stop
 from tests.service.client import Answer, Client
 

@@ -17,8 +17,8 @@ from pathlib import Path
 import duckdb
 import msgspec
 
-from sqlshell.service.engines.duckdb.datafiles import explained, reader
-from sqlshell.service.engines.duckdb.failures import Cause, disk_full
+from sqlshell.service.engines.files.data_files import explained, reader
+from sqlshell.service.engines.files.failures import Cause, disk_full
 from sqlshell.service.engines.process.frames import COPY, CopyReport, CopyRequest
 from sqlshell.service.engines.sandbox import sandbox
 from sqlshell.service.engines.sandbox.beneath import Stamp, open_file, stamp

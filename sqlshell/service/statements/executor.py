@@ -16,7 +16,6 @@ from sqlshell.interface.models import MADE, ColumnInfo, Parameters
 from sqlshell.service.catalog import owning_role
 from sqlshell.service.dialect.lexer import BLANK, HEAD, Tokens
 from sqlshell.service.dialect.relations import selecting
-from sqlshell.service.engines.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.engine import (
     SYSTEM_DATABASE,
     AsyncSession,
@@ -28,6 +27,7 @@ from sqlshell.service.engines.engine import (
     RunOptions,
     StreamQuery,
 )
+from sqlshell.service.engines.files.disk_space import CountingSink, DiskSpace
 from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import scope

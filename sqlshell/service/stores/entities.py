@@ -16,7 +16,7 @@ import msgspec
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
-from sqlshell.service.engines.duckdb.datafiles import ENDINGS
+from sqlshell.service.engines.files.data_files import ENDINGS
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization

@@ -19,8 +19,8 @@ from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.lexer import READS, WRITES, dotted, targets
-from sqlshell.service.engines.duckdb.datafiles import ENDINGS
 from sqlshell.service.engines.engine import CatalogQuery, EngineSession, LocalEngine, check_supported
+from sqlshell.service.engines.files.data_files import ENDINGS
 from sqlshell.service.engines.sandbox.beneath import folder_of, stamp
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import NOT_GRANTED, Organization, Organizations

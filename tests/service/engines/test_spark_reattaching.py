@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from sqlshell.service.engines.engine import RunOptions
-from sqlshell.service.engines.server.engine import ignore
+from sqlshell.service.engines.server_engine import ignore
 from sqlshell.service.failure import Failure
 from tests.service.spark import Session, needs_spark
 
@@ -20,7 +20,7 @@ pytestmark = needs_spark
 BEGINS = """
 import asyncio, sys
 from sqlshell.service.engines.engine import RunOptions
-from sqlshell.service.engines.server.engine import ignore
+from sqlshell.service.engines.server_engine import ignore
 from sqlshell.service.engines.spark.engine import SparkEngine
 from sqlshell.service.results.results import Discard
 

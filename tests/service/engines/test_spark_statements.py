@@ -14,7 +14,7 @@ import pytest
 from sqlshell.errors import ServiceError
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import CatalogQuery, Listing, RunOptions
-from sqlshell.service.engines.server.engine import ignore
+from sqlshell.service.engines.server_engine import ignore
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from tests.service import spark

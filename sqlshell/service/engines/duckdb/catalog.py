@@ -15,8 +15,8 @@ from msgspec import Struct
 
 from sqlshell.humanize import byte_size
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.results.render import own
 from sqlshell.service.engines.engine import SYSTEM_DATABASE, CatalogQuery, Listing, ObjectQuery, Relation, Rows
+from sqlshell.service.engines.files.render import own
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified, quoted
 

@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Collection, Iterator, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import duckdb
 from msgspec import Struct
@@ -13,17 +14,11 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
 from sqlshell.service.engines.duckdb.catalog import columns_of
-from sqlshell.service.engines.duckdb.failures import Cause, failure, moved_to_end
-from sqlshell.service.engines.duckdb.loading import load_rows
-from sqlshell.service.engines.duckdb.planned import planned
-from sqlshell.service.engines.duckdb.results.copying import OPTIONS_UNUSED, check_files, copied_out
-from sqlshell.service.engines.duckdb.results.render import own, type_name
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
-from sqlshell.service.engines.duckdb.results.rows import RowRunner, bounded, check_columns, gives_rows
+from sqlshell.service.engines.duckdb.copying import OPTIONS_UNUSED, check_files, copied_out
 from sqlshell.service.engines.duckdb.rights.check import CheckedStatement, Policy, check, denied, parsed, spoken
+from sqlshell.service.engines.duckdb.rows import RowRunner, gives_rows
 from sqlshell.service.engines.duckdb.statement import (
     check_nesting,
     check_replay,
@@ -32,13 +27,21 @@ from sqlshell.service.engines.duckdb.statement import (
     returns_rows,
     writes_inside,
 )
-from sqlshell.service.engines.duckdb.streams import StreamUse, make_stream_query
-from sqlshell.service.engines.duckdb.translation.statement import Translation, has_function, mismatch, translated
+from sqlshell.service.engines.duckdb.translation.functions import may_need_translation
 from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rights, Rows, RunOptions, Sink, StreamQuery
+from sqlshell.service.engines.files.disk_space import CountingSink, DiskSpace
+from sqlshell.service.engines.files.failures import Cause, failure, moved_to_end
+from sqlshell.service.engines.files.render import own, type_name
+from sqlshell.service.engines.files.result_files import ResultFiles
+from sqlshell.service.engines.files.texts import bounded, check_columns
 from sqlshell.service.failure import Failure, check_unicode
 from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.identifiers import always_quoted, literal
 from sqlshell.sql.keywords import CREATE_FILLERS
+
+if TYPE_CHECKING:
+    from sqlshell.service.engines.duckdb.streams import StreamUse
+    from sqlshell.service.engines.duckdb.translation.statement import Translation
 
 KEEPS_PLACE = {"SELECT", "INSERT", "UPDATE", "DELETE", "EXPLAIN", "COPY", "MERGE_INTO", "ANALYZE"}
 """Statement types that do not change the current database and schema."""
@@ -122,6 +125,8 @@ class DuckdbConnection:
                     self._connection.execute("")
 
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
+        from sqlshell.service.engines.duckdb.loading import load_rows
+
         reads = options.rights is Rights.READ
         with self._statement(options), self._reading(reads):
             self._ask_zone(options.timezone)
@@ -147,6 +152,8 @@ class DuckdbConnection:
         self.database, self.schema, _ = self._place()
 
     def stream_query(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
+        from sqlshell.service.engines.duckdb.streams import make_stream_query
+
         with self._statement(options) as running:
             self._translate(sql, options, running)
             statement = parsed(self._connection, running.sql)
@@ -155,7 +162,7 @@ class DuckdbConnection:
                 return None
             # The rows of the SELECT are read again and again, in a READ ONLY transaction of the engine's own.
             self._checked(statement, replace(options, rights=Rights.READ))
-            read = StreamUse(self._connection, streams, self.resolve, running.sql, bound=not self._open).read()
+            read = self._uses_of(streams, running.sql).read()
             if not read:
                 return None
             with self._reading(options.rights is Rights.READ):
@@ -168,12 +175,14 @@ class DuckdbConnection:
             return query
 
     def plan(self, sql: str, options: RunOptions) -> Plan:
+        from sqlshell.service.engines.duckdb.planned import planned
+
         with self._statement(options) as running:
             self._translate(sql, options, running)
             checked = self._checked(parsed(self._connection, running.sql), options)
             running.kind = checked.kind
             if options.streams:
-                StreamUse(self._connection, options.streams, self.resolve, running.sql, bound=not self._open).check()
+                self._uses_of(options.streams, running.sql).check()
             # In a READ ONLY transaction, DuckDB would not plan what changes something.
             if options.rights is Rights.READ:
                 raise denied(spoken(checked.kind, first_word(running.sql)), options.rights, checked.kind)
@@ -291,10 +300,20 @@ class DuckdbConnection:
         except duckdb.Error:
             self.transaction = "failed"
 
+    def _uses_of(self, streams: Collection[Relation], sql: str) -> StreamUse:
+        """What a statement does with streams."""
+        from sqlshell.service.engines.duckdb.streams import StreamUse
+
+        return StreamUse(self._connection, streams, self.resolve, sql, bound=not self._open)
+
     def _translate(self, sql: str, options: RunOptions, running: _Running) -> None:
         """Translate a statement into DuckDB's SQL. Raises Failure, also for a text that DuckDB cannot parse safely."""
         check_unicode(sql)
         check_nesting(sql)
+        running.sql = sql
+        if not may_need_translation(sql):
+            return
+        from sqlshell.service.engines.duckdb.translation.statement import has_function, mismatch, translated
 
         def mismatched(text: str) -> int | None:
             # A statement that fails, or is refused, does so when it runs.
@@ -304,7 +323,6 @@ class DuckdbConnection:
                     return mismatch(self._connection, text)
             return None
 
-        running.sql = sql
         running.translation = translated(sql, partial(has_function, self._connection), mismatched)
         if running.translation is not None:
             running.sql = running.translation.statement.sql
@@ -345,7 +363,7 @@ class DuckdbConnection:
         statement = self._checked(parsed(self._connection, sql), options)
         running.kind = statement.kind
         if options.streams:
-            StreamUse(self._connection, options.streams, self.resolve, sql, bound=not self._open).check()
+            self._uses_of(options.streams, sql).check()
         if not statement.read_only or statement.transaction:
             return self._carry_out(statement, options, sink)
         with self._reading(True):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import cast
 
@@ -13,17 +13,11 @@ import duckdb
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.compressed_files import is_empty
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.disk_space import DiskSpace
-from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, published, version
+from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, version
 from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, Querying, found, inline, listed
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb.datafiles import explained, reader
-from sqlshell.service.engines.duckdb.failures import Cause, failure
-from sqlshell.service.engines.duckdb.results.render import own
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.duckdb.rights.check import Policy
 from sqlshell.service.engines.duckdb.statement import SESSION_SETTINGS
-from sqlshell.service.engines.duckdb.streams import evaluate
 from sqlshell.service.engines.engine import (
     FOLDERS,
     SYSTEM_DATABASE,
@@ -37,6 +31,11 @@ from sqlshell.service.engines.engine import (
     Rows,
     StreamQuery,
 )
+from sqlshell.service.engines.files.data_files import explained, reader
+from sqlshell.service.engines.files.disk_space import DiskSpace
+from sqlshell.service.engines.files.failures import Cause, failure
+from sqlshell.service.engines.files.render import own
+from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
@@ -104,13 +103,15 @@ class DuckdbEngine(ResultFiles):
         folder: Path,
         databases: Mapping[str, Path],
         limits: Limits,
-        system: Mapping[str, published.Columns] | None = None,
+        system: Mapping[str, Sequence[tuple[str, str]]] | None = None,
     ) -> None:
         """Keep `databases` (name -> file) attached, forbid access to files outside of the engine's folders in `folder`,
         and lock the configuration. `system` are the columns of the relations that publish() writes.
 
         Sessions begin in the first database that can be opened; if none can, in the service's own.
         """
+        from sqlshell.service.engines.duckdb import published
+
         root = self._root
         if limits.threads:
             root.execute(f"SET threads = {limits.threads}")
@@ -223,6 +224,8 @@ class DuckdbEngine(ResultFiles):
         return int(rows[0][0]) + 1 if rows and rows[0][0] else least
 
     def rows(self, query: StreamQuery, start: int, end: int, number: int) -> list[str]:
+        from sqlshell.service.engines.duckdb.streams import evaluate
+
         unwanted = self._read[number] = threading.Event()
         try:
             # A separate cursor: a slow statement here blocks no other.

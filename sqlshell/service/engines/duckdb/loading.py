@@ -8,8 +8,8 @@ from pathlib import Path
 import duckdb
 from msgspec import Struct
 
-from sqlshell.service.engines.duckdb.failures import failure
 from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.engines.files.failures import failure
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal
 

@@ -9,10 +9,10 @@ from typing import Any
 import duckdb
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.render import NAMES, field_name
 from sqlshell.service.engines.duckdb.statement import words
 from sqlshell.service.engines.engine import Plan, Relation
+from sqlshell.service.engines.files.failures import failure
+from sqlshell.service.engines.files.render import NAMES, field_name
 
 _RELATIONS = frozenset({"LOGICAL_CREATE_TABLE", "LOGICAL_CREATE_VIEW", "LOGICAL_INSERT"})
 

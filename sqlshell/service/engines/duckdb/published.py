@@ -14,8 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from sqlshell.service.engines.duckdb.catalog import typed
-from sqlshell.service.engines.duckdb.results.render import own
 from sqlshell.service.engines.engine import SYSTEM_DATABASE, Listing
+from sqlshell.service.engines.files.render import own
 from sqlshell.sql.identifiers import always_quoted, literal
 
 if TYPE_CHECKING:

@@ -16,11 +16,11 @@ import duckdb
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.render import row, type_name
-from sqlshell.service.engines.duckdb.results.rows import fetch_rows
+from sqlshell.service.engines.duckdb.rows import fetch_rows
 from sqlshell.service.engines.duckdb.statement import Word, words
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES, Relation, StreamQuery
+from sqlshell.service.engines.files.failures import failure
+from sqlshell.service.engines.files.render import row, type_name
 from sqlshell.service.error_places import without_place
 from sqlshell.service.failure import Failure
 from sqlshell.service.settings import limit_note

@@ -16,7 +16,7 @@ from sqlshell.service.engines.postgresql import CAPABILITIES, TRAITS, catalog
 from sqlshell.service.engines.postgresql.catalog import catalog_sql
 from sqlshell.service.engines.postgresql.connection import NO_PASSWORD, PASSWORD_HINT, Server
 from sqlshell.service.engines.postgresql.session import PostgresqlSession
-from sqlshell.service.engines.server.engine import ServerEngine
+from sqlshell.service.engines.server_engine import ServerEngine
 from sqlshell.service.failure import Failure
 from sqlshell.service.storage import libpq
 

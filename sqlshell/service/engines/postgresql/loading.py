@@ -10,9 +10,9 @@ from typing import Any, Final
 import duckdb
 
 from sqlshell.interface.arrow import ArrowError, strings
-from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.render import type_id
-from sqlshell.service.engines.duckdb.results.result_files import separate_instance
+from sqlshell.service.engines.files.failures import failure
+from sqlshell.service.engines.files.render import type_id
+from sqlshell.service.engines.files.result_files import separate_instance
 from sqlshell.sql.identifiers import literal
 
 _ESCAPES: Final = (("'\\'", "'\\\\'"), ("chr(10)", "'\\n'"), ("chr(13)", "'\\r'"), ("chr(9)", "'\\t'"))

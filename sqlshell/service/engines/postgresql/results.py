@@ -10,8 +10,9 @@ from psycopg import pq
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.engine import Outcome, RunOptions
+from sqlshell.service.engines.files.result_writer import ResultWriter
+from sqlshell.service.engines.files.texts import bounded, check_columns
 from sqlshell.service.engines.postgresql.catalog import catalog_sql, type_names
 from sqlshell.service.engines.postgresql.connection import PgConnection
 from sqlshell.service.engines.postgresql.failures import decoded
@@ -24,7 +25,6 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     returns_rows,
 )
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type
-from sqlshell.service.engines.server.result_writer import ResultWriter
 from sqlshell.service.failure import Failure
 from sqlshell.sql.analysis.tokens import first_word
 

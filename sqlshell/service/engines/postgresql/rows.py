@@ -10,7 +10,7 @@ from typing import Any, Final
 from psycopg import pq
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.parquet import USUAL_CHARACTERS, WIDTH
+from sqlshell.service.engines.files.parquet import USUAL_CHARACTERS, WIDTH
 from sqlshell.service.engines.postgresql.failures import decoded
 from sqlshell.service.engines.postgresql.types import BOOL, BYTEA
 from sqlshell.service.failure import Failure

@@ -17,7 +17,6 @@ from psycopg import pq
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import (
     CANCELED_BEFORE_START,
     Begun,
@@ -30,6 +29,8 @@ from sqlshell.service.engines.engine import (
     Sink,
     Store,
 )
+from sqlshell.service.engines.files.result_files import ResultFiles
+from sqlshell.service.engines.files.result_writer import ResultWriter
 from sqlshell.service.engines.postgresql import catalog
 from sqlshell.service.engines.postgresql.catalog import catalog_sql
 from sqlshell.service.engines.postgresql.connection import DESCRIBED, READ_ONLY, PgConnection, Server
@@ -42,8 +43,7 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     changes_place,
     may_change_and_return,
 )
-from sqlshell.service.engines.server.engine import EngineLoop, ServerSession
-from sqlshell.service.engines.server.result_writer import ResultWriter
+from sqlshell.service.engines.server_engine import EngineLoop, ServerSession
 from sqlshell.service.failure import Failure, ResultLost, check_unicode
 from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.identifiers import always_quoted, literal

@@ -29,9 +29,9 @@ import duckdb
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.unused_memory import Growth, limit_unused_memory, memory_of_process, return_unused_memory
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
-from sqlshell.service.engines.duckdb.failures import Cause, followable
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, RENDERING, RESULTS, SPOOL, SYSTEM_FOLDER, RunOptions
+from sqlshell.service.engines.files.failures import Cause, followable
 from sqlshell.service.engines.process.frames import (
     MEMORY_NOTE,
     Answer,

@@ -22,7 +22,7 @@ from sqlshell.service.engines.engine import (
     Sink,
     Traits,
 )
-from sqlshell.service.engines.server.engine import EngineLoop, ServerEngine
+from sqlshell.service.engines.server_engine import EngineLoop, ServerEngine
 from sqlshell.service.engines.spark import CAPABILITIES, catalog, plans
 from sqlshell.service.engines.spark.client import Address, SparkClient
 from sqlshell.service.engines.spark.session import Place, SparkSession

@@ -12,12 +12,12 @@ import pyarrow as pa
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.parquet import WIDTH, row_width
-from sqlshell.service.engines.duckdb.results.render import finished, instants, row, stored
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
-from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns, line, writers
 from sqlshell.service.engines.engine import Outcome, RunOptions
-from sqlshell.service.engines.server.result_writer import FEW, Pieces, ResultWriter
+from sqlshell.service.engines.files.parquet import WIDTH, row_width
+from sqlshell.service.engines.files.render import finished, instants, row, stored
+from sqlshell.service.engines.files.result_files import ResultFiles
+from sqlshell.service.engines.files.result_writer import FEW, Pieces, ResultWriter
+from sqlshell.service.engines.files.texts import bounded, check_columns, line, writers
 from sqlshell.service.engines.spark import plans
 from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure

@@ -16,11 +16,11 @@ import pyarrow as pa
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
-from sqlshell.service.engines.duckdb.results.rows import bounded, check_columns
 from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
-from sqlshell.service.engines.server.engine import EngineLoop, ServerSession
-from sqlshell.service.engines.server.result_writer import ResultWriter
+from sqlshell.service.engines.files.result_files import ResultFiles
+from sqlshell.service.engines.files.result_writer import ResultWriter
+from sqlshell.service.engines.files.texts import bounded, check_columns
+from sqlshell.service.engines.server_engine import EngineLoop, ServerSession
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.client import SparkClient, SparkHandle
 from sqlshell.service.engines.spark.operation import Ended, Operation

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.duckdb.results.render import field_name
+from sqlshell.service.engines.files.render import field_name
 
 NAMES: Final = {
     "null": "VARCHAR",

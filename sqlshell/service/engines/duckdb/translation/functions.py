@@ -8,14 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
+
+if TYPE_CHECKING:
+    from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
 
 SECONDS: Final = "%Y-%m-%d %H:%M:%S"
 """yyyy-MM-dd HH:mm:ss."""
@@ -49,8 +51,12 @@ def _unix(pattern: str) -> str:
 
 _INSTANT: Final = "make_timestamptz(CAST(trunc({0}) AS BIGINT) * %s)"
 _LOCAL: Final = f"CAST({_INSTANT % 1_000_000} AS TIMESTAMP)"
-_INITIALS: Final = "list_transform(regexp_extract_all({0}, '[A-Za-z0-9]+|[^A-Za-z0-9]+|^$'), lambda _w: {1})"
+_INITIALS: Final = (
+    r"list_transform(regexp_extract_all({0}, '[\p{{L}}\p{{M}}\p{{N}}]+|[^\p{{L}}\p{{M}}\p{{N}}]+|^$'), lambda _w: {1})"
+)
 """An empty text has one part, too."""
+
+_SPAN: Final = "{0:span}(CAST(trunc({1}) AS BIGINT))"
 
 MADE: Final[Mapping[str, Mapping[int, str | tuple[str, str]]]] = {
     "array_join": {2: "array_to_string({0}, {1})"},
@@ -86,7 +92,7 @@ MADE: Final[Mapping[str, Mapping[int, str | tuple[str, str]]]] = {
     "rand_integer": {1: "CAST(floor(random() * ({0})) AS INTEGER)"},
     "regexp": {2: "regexp_matches({0}, {1})"},
     "split_index": {3: "list_extract(string_split({0}, {1}), 1 + greatest({2}, -1))"},
-    "timestampadd": {3: "({0:span}({1}) + ({2}))"},
+    "timestampadd": {3: (f"({_SPAN} + ({{2}}))", f"({_SPAN} + CAST({{2}} AS TIMESTAMP))")},
     "timestampdiff": {3: "date_sub({0:unit}, {1}, {2})"},
     "to_date": {
         1: "CAST(try_strptime({0}, '%Y-%m-%d') AS DATE)",
@@ -109,8 +115,8 @@ MADE: Final[Mapping[str, Mapping[int, str | tuple[str, str]]]] = {
     },
 }
 """Replacements by name in lower case and number of arguments. Each argument occurs once and in order: {N}, or {N:kind}
-for a literal that is converted. Two are for a number and for a text as the last argument; "" is the call itself.
-"""
+for a literal that is converted. Two are for a number and for a text or NULL as the last argument; "" is the call
+itself."""
 
 REFUSED: Final[Mapping[str, str]] = {
     **dict.fromkeys(("proctime", "current_watermark"), f"{NO_CONTINUOUS_QUERIES}"),
@@ -127,7 +133,23 @@ REFUSED: Final[Mapping[str, str]] = {
 
 NAMES: Final = MADE.keys() | REFUSED.keys()
 
+_CALLS: Final = "|".join(sorted(NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
+_FORMS: Final = re.compile(
+    r"(?:array|map|struct|row)\s*+<|(?<!\w)map\s*+\[|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|"
+    r"binary\s*+\(|(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|"
+    rf"within|match_recognize|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
+)
+"""A first look for the forms of the dialect, in lower case; the tokens decide."""
+
+LONGEST: Final = 1 << 20
+"""Maximum characters; longer statements are not translated. Their tokens would take some 70 bytes each."""
+
 _PLACE: Final = re.compile(r"\{(\d)(?::(\w+))?\}|\{\{|\}\}")
+
+
+def may_need_translation(sql: str) -> bool:
+    """Whether a statement may contain a form of the dialect, as far as its text shows."""
+    return len(sql) <= LONGEST and _FORMS.search(sql.lower()) is not None
 
 
 def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: str) -> Sequence[str]:
@@ -147,7 +169,7 @@ def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: 
     if isinstance(found, str):
         return [found]
     argument = text.tokens[arguments[-1][0]] if arguments[-1][1] == arguments[-1][0] + 1 else None
-    if argument is not None and argument.kind == "string":
+    if argument is not None and (argument.kind == "string" or argument.word == "NULL"):
         # DuckDB itself reads a string as a number.
         return found[:1] if not found[0] and _is_number(argument.value) else found[1:]
     return found[:1] if count > 1 or (argument is not None and argument.kind == "number") else found
@@ -232,6 +254,13 @@ def _unit(text: BracketedTokens, start: int, behind: int) -> str:
     return unit
 
 
+def _span(text: BracketedTokens, start: int, behind: int) -> str:
+    """The beginning of a span of time, which the number of units in parentheses follows."""
+    unit = _unit(text, start, behind)
+    # DuckDB's functions for these units take no BIGINT.
+    return f"to_{unit}s(1) * " if unit in {"day", "week", "month", "quarter", "year"} else f"to_{unit}s"
+
+
 def _scale(text: BracketedTokens, start: int, behind: int) -> str:
     precision = text.written(start, behind)
     if precision not in {"0", "3"}:
@@ -244,6 +273,6 @@ _LITERALS: Final[Mapping[str, Callable[[BracketedTokens, int, int], str]]] = {
     "path": path,
     "pattern": _pattern,
     "scale": _scale,
-    "span": lambda text, start, behind: f"to_{_unit(text, start, behind)}s",
+    "span": _span,
     "unit": unit,
 }

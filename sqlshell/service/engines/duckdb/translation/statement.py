@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import bisect
 import json
-import re
 from collections.abc import Callable, Collection
 from typing import Any, Final
 
@@ -20,14 +19,6 @@ from sqlshell.service.error_places import TranslatedStatement
 from sqlshell.service.failure import Failure
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import always_quoted, literal
-
-_CALLS: Final = "|".join(sorted(functions.NAMES | {"floor", "ceil"}, key=lambda name: (-len(name), name)))
-_FORMS: Final = re.compile(
-    r"(?:array|map|struct|row)\s*+<|(?<!\w)map\s*+\[|->(?!>)|timestamp_l?tz|(?<!\w)time(?:stamp)?\s*+[(w]|(?<!\w)bytes|"
-    r"binary\s*+\(|(?:decimal|numeric)\s*+\(\s*+39|with\s*+\(|json_(?:value|object)\s*+\(|\sis\s++(?:not\s++)?json|"
-    rf"within|match_recognize|(?:tumble|hop|cumulate)\s*+\(|(?<!\w)(?:{_CALLS})\s*+\("
-)
-"""A first look for the forms, in lower case; the tokens decide."""
 
 _BEFORE_KIND: Final = frozenset(
     {
@@ -78,9 +69,6 @@ _OPERATORS: Final = frozenset("+-*/%=<>|&^~")
 _END_VALUES: Final = frozenset({"END", "FALSE", "NULL", "TRUE"})
 _BEFORE_VALUES: Final = frozenset({"AND", "LIKE", "NOT", "OR"})
 """Words that are not names, and after which a value begins."""
-
-LONGEST: Final = 1 << 20
-"""Maximum characters; longer statements are not translated. Their tokens would take some 70 bytes each."""
 
 _MOST_SITES: Final = 1000
 _TRIES: Final = 64
@@ -154,14 +142,11 @@ class _Frame(Struct):
 
 
 def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
-    """The statement translated into DuckDB's SQL; None if there is nothing to translate, or if it is longer than
-    LONGEST.
+    """The statement translated into DuckDB's SQL; None if there is nothing to translate.
 
     `is_own` says whether a function exists without translation; `mismatch` returns the position of a function that does
     not accept its arguments, None if all do. Raises Failure for what DuckDB does not support.
     """
-    if len(sql) > LONGEST or _FORMS.search(sql.lower()) is None:
-        return None
     reader = _Reader(sql, is_own)
     reader.read()
     if not reader.edits and not reader.sites:

@@ -20,18 +20,17 @@ from itertools import islice, pairwise
 from typing import Any, Final
 
 import duckdb
-import msgspec
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.disk_space import CountingSink
-from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.parquet import LARGE, copy_to, is_large
-from sqlshell.service.engines.duckdb.results.render import column, finished, instants, row, type_id
 from sqlshell.service.engines.duckdb.statement import brief, words, writes_inside
 from sqlshell.service.engines.engine import Outcome, RunOptions
-from sqlshell.service.failure import Failure
+from sqlshell.service.engines.files.disk_space import CountingSink
+from sqlshell.service.engines.files.failures import failure
+from sqlshell.service.engines.files.parquet import LARGE, copy_to, is_large
+from sqlshell.service.engines.files.render import column, finished, instants, row
+from sqlshell.service.engines.files.texts import Write, bounded, check_columns, line, writers
 
 SMALL: Final = 1_000
 """Up to this many rows, by DuckDB's estimate, are written by Python, if it can."""
@@ -59,7 +58,6 @@ _OPENS: Final = frozenset("(,=<>+-*/|")
 """Characters between which and a parenthesis no function is called."""
 
 Execute = Callable[[str], Any]
-Write = Callable[[Any], str]
 
 
 class RowRunner(Struct, frozen=True):
@@ -224,27 +222,6 @@ class RowRunner(Struct, frozen=True):
         return list(names)
 
 
-def check_columns(number: int, options: RunOptions) -> None:
-    """Raises Failure (54011) if a result has too many columns."""
-    if number > options.columns:
-        raise Failure("54011", f"the result has {number} columns; the maximum is {options.columns}")
-
-
-def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnInfo]:
-    """The columns of a result. Raises Failure (54011) if their names and types are too long: each record stores them,
-    and each of its responses contains them.
-    """
-    kept, size = [], 0
-    for item in columns:
-        # As JSON, in which a character of a name may take six bytes.
-        size += len(msgspec.json.encode(item))
-        if size > options.columns_size:
-            cause = f"the names and types of the result's columns have more than {options.columns_size} bytes"
-            raise Failure("54011", cause)
-        kept.append(item)
-    return kept
-
-
 def gives_rows(parsed: Any) -> bool:
     """Whether a statement may return rows."""
     try:
@@ -268,18 +245,6 @@ def fetch_rows(connection: duckdb.DuckDBPyConnection, writes: Sequence[Write] | 
         count = min(MOST, GROWTH * count, max(1, FETCHED * len(texts) // max(1, sum(map(len, texts)))))
 
 
-def writers(kinds: Sequence[Any]) -> list[Write] | None:
-    """Functions that render the values of these DuckDBPyTypes; None if only DuckDB can render them."""
-    writes = [_write(kind) for kind in kinds]
-    return None if None in writes else [write for write in writes if write is not None]
-
-
-def line(row: Sequence[Any], writes: Sequence[Write]) -> str:
-    """A row as the text of a JSON array of strings and nulls."""
-    texts = [None if value is None else write(value) for value, write in zip(row, writes, strict=True)]
-    return _encode(texts).decode()
-
-
 def _batches(relation: duckdb.DuckDBPyRelation) -> Iterator[list[Any]]:
     rows = relation.iter_rows(BATCH)
     while batch := list(islice(rows, BATCH)):
@@ -288,40 +253,6 @@ def _batches(relation: duckdb.DuckDBPyRelation) -> Iterator[list[Any]]:
 
 def _texts(rows: Sequence[Any], writes: Sequence[Write] | None) -> list[str]:
     return [finished(text) for (text,) in rows] if writes is None else [line(row, writes) for row in rows]
-
-
-def _write(kind: Any) -> Write | None:
-    known = type_id(kind)
-    if known == "decimal":
-        size = dict(kind.children)
-        return _fraction if size["precision"] == size["scale"] else _fixed
-    return _WRITES.get(known)
-
-
-def _truth(value: bool) -> str:
-    return "true" if value else "false"
-
-
-def _fixed(value: Any) -> str:
-    return format(value, "f")
-
-
-def _fraction(value: Any) -> str:
-    """Decimals whose type has no digit before the point: DuckDB does not write one either."""
-    return format(value, "f").replace("0.", ".", 1)
-
-
-_INTEGERS: Final = (
-    *("tinyint", "smallint", "integer", "bigint", "hugeint"),
-    *("utinyint", "usmallint", "uinteger", "ubigint", "uhugeint"),
-)
-_WRITES: Final[dict[str, Write]] = {
-    "boolean": _truth,
-    "varchar": str,
-    "null": str,
-    **dict.fromkeys(_INTEGERS, str),
-}
-_encode = msgspec.json.Encoder().encode
 
 
 @contextlib.contextmanager

@@ -11,7 +11,7 @@ import msgspec
 
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
 from sqlshell.interface.strings import NATIVE
-from sqlshell.service.engines.duckdb.results.render import PLAIN, instants, own, stored, type_id
+from sqlshell.service.engines.files.render import PLAIN, instants, own, stored, type_id
 from sqlshell.sql.identifiers import literal
 
 LARGE = 50_000

@@ -12,9 +12,9 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, ColumnInfo
-from sqlshell.service.engines.duckdb.results.parquet import LARGE, ROW_GROUP, ROW_GROUP_BYTES, WIDTH
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import RunOptions, Sink
+from sqlshell.service.engines.files.parquet import LARGE, ROW_GROUP, ROW_GROUP_BYTES, WIDTH
+from sqlshell.service.engines.files.result_files import ResultFiles
 
 SMALL_BYTES: Final = 1 << 20
 """Results of more than these bytes, or of LARGE rows, are written to a file, if the sink has one."""

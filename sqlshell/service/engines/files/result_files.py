@@ -15,10 +15,10 @@ from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.interface.strings import ZONED, string_of
 from sqlshell.runtime.isolated_duckdb import hide_progress
-from sqlshell.service.engines.duckdb.failures import failure
-from sqlshell.service.engines.duckdb.results.parquet import WIDTH, file_columns, file_rows, row_width, to_file
-from sqlshell.service.engines.duckdb.results.render import finished_bytes, row, type_id
 from sqlshell.service.engines.engine import RunOptions
+from sqlshell.service.engines.files.failures import failure
+from sqlshell.service.engines.files.parquet import WIDTH, file_columns, file_rows, row_width, to_file
+from sqlshell.service.engines.files.render import finished_bytes, row, type_id
 from sqlshell.sql.identifiers import literal
 from sqlshell.sql.typed_values import file_type, typed_value
 

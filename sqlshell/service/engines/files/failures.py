@@ -9,7 +9,7 @@ from typing import Final
 import duckdb
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.datafiles import explained
+from sqlshell.service.engines.files.data_files import explained
 from sqlshell.service.failure import Failure
 
 HEAD: Final = 2000

@@ -12,7 +12,6 @@ from typing import Any, TypeVar
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.runtime.event_loops import thread_loop
-from sqlshell.service.engines.duckdb.results.result_files import ResultFiles
 from sqlshell.service.engines.engine import (
     Begun,
     Capabilities,
@@ -24,6 +23,7 @@ from sqlshell.service.engines.engine import (
     Traits,
     completed,
 )
+from sqlshell.service.engines.files.result_files import ResultFiles
 
 WRITERS = 4
 """Threads of an engine that render and write rows, for all statements. None waits for a server."""

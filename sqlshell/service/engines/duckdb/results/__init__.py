@@ -1,1 +1,0 @@
-"""Rows out of DuckDB: rendering, large results as files, COPY."""
