@@ -44,7 +44,7 @@ from sqlshell.runtime.shutdown import (
 )
 from sqlshell.runtime.streams import Streams, choose_colors
 from sqlshell.shell.components import ScriptModes, ShellComponents
-from sqlshell.shell.front_end import NoProgress, Paint, Progress
+from sqlshell.shell.front_end import FrontEnd, Paint, Progress
 from sqlshell.shell.options import Options, checked
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.records.redaction import SecretFilter
@@ -52,7 +52,6 @@ from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.running.background import find_entry
 from sqlshell.shell.scripts.batch import run_batch
-from sqlshell.shell.scripts.front_end import ScriptFrontEnd
 from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.session import Session, SessionState
 from sqlshell.shell.shell import Shell
@@ -141,7 +140,8 @@ class _Start:
         self._secret_filter = SecretFilter(settings["secret_names"])
         for value in tokens_of(self._environ, self._config):
             self._secret_filter.add(value)
-        self._front_end = self._make_front_end()
+        self._prompt = self._make_prompt() if self._interactive else None
+        self._front_end = self._prompt or self._make_front_end()
         self._closing = contextlib.ExitStack()
         self._connector = Connector(
             invocation.target,
@@ -167,7 +167,7 @@ class _Start:
             verbose=self._settings["verbose"],
             place=self._position.__str__,
             settle=self._settle,
-            passing=self._progress.notice if self._interactive else NoProgress().notice,
+            passing=self._progress.notice if self._interactive else Progress().notice,
             linked=self._with_link,
         )
 
@@ -187,7 +187,7 @@ class _Start:
             closing.callback(self._progress.close)
             ready = self._prompt_is_ready()
             endpoint = self._open_endpoint()
-            if isinstance(self._front_end, ScriptFrontEnd):
+            if self._prompt is None:
                 return int(
                     run_batch(
                         lambda: self._open_shell(endpoint),
@@ -199,7 +199,7 @@ class _Start:
                 )
             if self._settings["single_transaction"]:
                 raise UsageError("--single-transaction requires a script", "give one with -c, -f or on stdin")
-            return self._run_prompt(endpoint, self._front_end, ready)
+            return self._run_prompt(endpoint, self._prompt, ready)
 
     def _open_endpoint(self) -> Endpoint:
         """The service of the destination. Raises ShellError; an in-memory database opens while the client starts."""
@@ -233,8 +233,8 @@ class _Start:
             window = WindowTitle(session, screen_stream, self._environ)
             self._closing.callback(window.restore)
             self._progress.on_first = window.update
-            if not isinstance(front_end, ScriptFrontEnd):
-                front_end.window = window
+            if self._prompt is not None:
+                self._prompt.window = window
         result_output = ResultOutput(session, front_end, diagnostics, self._screen(), streams.stdout, self._stdout_sink)
         components = ShellComponents.of(
             session,
@@ -249,8 +249,8 @@ class _Start:
         )
         shell = Shell(components, _commands, commands_allowed=not settings["no_commands"])
         for text in settings["set"]:
-            shell.command_shell.variables.set_from_argument(text)
-            if warning := shell.command_shell.variables.warning(text.partition("=")[0]):
+            shell.variables.set_from_argument(text)
+            if warning := shell.variables.warning(text.partition("=")[0]):
                 diagnostics.warn(warning)
         try:
             if output:
@@ -335,7 +335,7 @@ class _Start:
         streams, settings = self._streams, self._settings
         shown = self._interactive or not settings["quiet"]
         if not shown or not streams.stderr.isatty() or self._environ.get("TERM", "dumb") == "dumb":
-            return NoProgress()
+            return Progress()
         from sqlshell.shell.interactive.look.progress_line import ProgressLine
         from sqlshell.shell.interactive.terminal import shows_progress
 
@@ -347,17 +347,17 @@ class _Start:
         reports = bool(settings["terminal_integration"]) and shows_progress(self._environ)
         return ProgressLine(streams.stderr, lambda: streams.columns, look, reports=reports)
 
-    def _make_front_end(self) -> ScriptFrontEnd | PromptFrontEnd:
-        if not self._interactive:
+    def _make_front_end(self) -> FrontEnd:
+        def paint() -> Paint | None:
+            from sqlshell.shell.interactive.look.paint import color_depth, painter
 
-            def paint() -> Paint | None:
-                from sqlshell.shell.interactive.look.paint import color_depth, painter
+            return painter(self._theme(), color_depth())
 
-                return painter(self._theme(), color_depth())
+        front_end = FrontEnd(self._diagnostics, self._progress, paint)
+        self._diagnostics.find_paint = lambda: front_end.paint
+        return front_end
 
-            front_end = ScriptFrontEnd(self._diagnostics, self._progress, paint)
-            self._diagnostics.find_paint = lambda: front_end.paint
-            return front_end
+    def _make_prompt(self) -> PromptFrontEnd:
         from sqlshell.shell.interactive.front_end import PromptFrontEnd
 
         return PromptFrontEnd(

@@ -126,6 +126,12 @@ def descriptor(path: str) -> Descriptor | None:
     return None
 
 
+def is_stdin(path: str) -> bool:
+    """Whether a path refers to this program's stdin, by any path or link."""
+    opened = descriptor(path)
+    return opened is not None and opened.own and opened.number == 0
+
+
 def stand_in_for_closed() -> None:
     """Open closed standard descriptors on /dev/null, so that no file opened later gets their numbers.
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import abc
 import contextlib
 import functools
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from sqlshell.client.service import Service
 from sqlshell.context import SessionContext
@@ -16,14 +17,11 @@ from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.files import descriptor
-from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.components import CommandInfo, ShellComponents
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.background import Background
 from sqlshell.shell.running.connection_manager import ConnectionManager
-from sqlshell.shell.running.failures import Failures
-from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import SubmitRequest, Submitter, discard
+from sqlshell.shell.running.submitting import Submitter, Use, discard
 from sqlshell.sql.analysis.copy_statements import CopyStatement
 from sqlshell.sql.analysis.transaction import Transaction
 from sqlshell.sql.script.items import Statement
@@ -33,57 +31,22 @@ if TYPE_CHECKING:
     from sqlshell.shell.local import LocalStatements
 
 
-class CommandInfo(Protocol):
-    """A command as shown in help and completion."""
-
-    @property
-    def name(self) -> str: ...
-
-    @property
-    def usage(self) -> str: ...
-
-    @property
-    def help(self) -> str: ...
-
-    @property
-    def summary(self) -> str: ...
-
-    @property
-    def aliases(self) -> tuple[str, ...]: ...
-
-    @property
-    def group(self) -> str: ...
-
-
-class Scripts(Protocol):
-    """Runs scripts, as ScriptRunner does, whose commands use this shell."""
-
-    def leave(self) -> None: ...
-
-    async def include(self, path: Own, *, relative: bool) -> None: ...
-
-    async def run(self, chunks: Sequence[Own], name: str, *, stop: bool) -> bool: ...
-
-
-class CommandShell:
+class CommandShell(abc.ABC):
     """The shell as a command sees it.
 
     A command runs until Ctrl-C, but the verbs that run statements and scripts handle Ctrl-C as these do. Each verb that
-    may fail raises ShellError. `scripts` is set when the parts of the shell are complete.
+    may fail raises ShellError. Shell, which derives from it, runs the scripts.
     """
-
-    scripts: Scripts
 
     def __init__(
         self,
         components: ShellComponents,
         submitter: Submitter,
-        foreground: Foreground,
-        interruption: Interruption,
-        failures: Failures,
-        connections: ConnectionManager,
         known_commands: Callable[[], Mapping[str, CommandInfo]],
     ) -> None:
+        """Create it with its parts; `known_commands` returns the backslash commands by name."""
+        self.components = components
+        self.submitter = submitter
         self.session = components.session
         self.variables = components.variables
         self.conditions = components.conditions
@@ -93,14 +56,11 @@ class CommandShell:
         self.front_end = components.front_end
         self.environment = components.environment
         self.diagnostics = components.diagnostics
-        self.show_progress: Callable[[float | None, str], None] = interruption.show_progress
+        self.interruption = components.interruption
+        self.failures = components.failures
+        self.connections = ConnectionManager(self.session, self.front_end, self.diagnostics, self.failures)
+        self.show_progress: Callable[[float | None, str], None] = self.interruption.show_progress
         """Shows the progress of a command: a share (0 to 1, or None) and a text."""
-        self._components = components
-        self._submitter = submitter
-        self._foreground = foreground
-        self._interruption = interruption
-        self._failures = failures
-        self._connections = connections
         self._known_commands = known_commands
         self._restricted_by = ""
 
@@ -126,18 +86,18 @@ class CommandShell:
         """Loads files and writes rows for COPY and \\copy; imported when it is first used."""
         from sqlshell.shell.loading.copying import Copying
 
-        return Copying(self._components, self._submitter, self._interruption)
+        return Copying(self.components, self.submitter)
 
     @functools.cached_property
     def _local(self) -> LocalStatements:
         from sqlshell.shell.local import LocalStatements
 
-        return LocalStatements(self._components, self._interruption)
+        return LocalStatements(self.components)
 
     @contextlib.contextmanager
     def _acting(self) -> Iterator[None]:
         """Inside the block, Ctrl-C is for what runs there, and an error is that of what runs, not of the command."""
-        with self._interruption.released():
+        with self.interruption.released():
             try:
                 yield
             except ShellError as error:
@@ -190,25 +150,17 @@ class CommandShell:
         with self._acting():
             if describes:
                 # At the prompt a refused statement is kept, so that it can be corrected.
-                await self._submitter.check_describable(self.buffer.substituted_text, name)
+                await self.submitter.check_describable(self.buffer.substituted_text, name)
             statement = self.buffer.send(name)
             recording = _RecordingConsumer(consumer) if consumer is not None else None
             if statement is None and self.buffer.last_was_local:
                 show = recording or functools.partial(self.result_output.show, expanded=expanded, output=output)
                 # The result itself: its source has a different name by now.
                 async with self.session.state.result_history.open() as result:
-                    await self._interruption.interruptible(_awaited(show, result), name)
+                    await self.interruption.interruptible(_awaited(show, result), name)
             else:
-                request = SubmitRequest(
-                    statement or self.buffer.last,
-                    recording,
-                    expanded,
-                    output,
-                    background,
-                    verbatim=statement is None,
-                    described_for=name if describes else "",
-                )
-                await self._submitter.submit(request)
+                use = Use(recording, expanded, output, background, 0 if describes else None)
+                await self.submitter.submit(statement or self.buffer.last, use, verbatim=statement is None)
             if needs_rows and recording is not None:
                 self._require_result(recording, name)
 
@@ -218,7 +170,7 @@ class CommandShell:
             statement = self.buffer.scanner.take()
             if statement is not None:
                 recording = _RecordingConsumer(consumer)
-                await self._submitter.submit(SubmitRequest(statement, recording))
+                await self.submitter.submit(statement, Use(recording))
                 self._require_result(recording, name)
                 return
             history = self.session.state.result_history
@@ -226,18 +178,18 @@ class CommandShell:
             if shortfall:
                 self.diagnostics.note(shortfall, always=True)
             async with history.open("_") as result:
-                await self._interruption.interruptible(_awaited(consumer, result), name)
+                await self.interruption.interruptible(_awaited(consumer, result), name)
 
     async def execute(self, name: str, statements: Sequence[Statement], *, verbatim: bool = False) -> None:
         """Run statements; in `verbatim` ones no variables are substituted."""
         with self._acting():
             for number, statement in enumerate(statements, 1):
                 try:
-                    await self._submitter.submit(SubmitRequest(statement, verbatim=verbatim))
+                    await self.submitter.submit(statement, verbatim=verbatim)
                 except ShellError as error:
                     left = len(statements) - number
-                    if not self._failures.ends_script(error):
-                        self._failures.report(error)
+                    if not self.failures.ends_script(error):
+                        self.failures.report(error)
                         continue
                     if left:
                         self.diagnostics.warn(f"\\{name}: {not_run((left, 'statement'))}")
@@ -249,8 +201,8 @@ class CommandShell:
             last = self.buffer.last
             try:
                 for text in texts:
-                    request = SubmitRequest(Statement(text, 0, 0, True), discard, verbatim=True, internal=True)
-                    await self._submitter.submit(request)
+                    use = Use(discard, internal=True)
+                    await self.submitter.submit(Statement(text, 0, 0, True), use, verbatim=True)
             finally:
                 self.buffer.remember(last)
 
@@ -270,10 +222,8 @@ class CommandShell:
             if path.startswith("|") or descriptor(path) is not None:
                 raise UsageError(f"\\export writes to a file, not to {path}", "use \\g for other outputs")
             self.result_output.check(path)
-            statement = self._statement_of_service(name)
-            await self._submitter.submit(
-                SubmitRequest(statement or self.buffer.last, write, verbatim=True, rows_for="export")
-            )
+            statement = self._statement_of_service(name) or self.buffer.last
+            await self.submitter.submit_query(statement, write, "export")
             if rows is not None:
                 self.diagnostics.report(f"{format_count(rows, 'row')} written to {path}", file=str(path))
             elif self.session.connection.offline is None:
@@ -288,7 +238,7 @@ class CommandShell:
 
         with self._acting():
             statement = self._statement_of_service(name)
-            repeater = Repeater(self._components, self._submitter, self._foreground, self._interruption)
+            repeater = Repeater(self.components, self.submitter)
             await repeater.run(statement, Repeat(seconds, times, min_rows))
 
     async def fetch(self, statement_id: str) -> None:
@@ -296,7 +246,7 @@ class CommandShell:
         state = self.session.state
         show = state.result_history.recording(self.result_output.show, state)
         with self._acting():
-            await self._foreground.fetch(statement_id, state.context, show)
+            await self.components.foreground.fetch(statement_id, state.context, show)
 
     async def local(self, sql: Own) -> None:
         """Run a statement on the last results; without text, the query buffer."""
@@ -310,35 +260,42 @@ class CommandShell:
 
     def record(self, path: Own) -> None:
         """Write a transcript to a file from now on; "" stops."""
-        self._submitter.record(path)
+        self.submitter.record(path)
 
     async def replay(self, path: Own) -> None:
         """Run a transcript again."""
         from sqlshell.shell.records.replay import Replayer
 
         with self._acting():
-            await Replayer(self._components, self._submitter).run(path)
+            await Replayer(self.components, self.submitter).run(path)
 
     # Scripts and text.
 
     def quit(self, name: str) -> None:
         """Exit the shell."""
         unfinished = self.buffer.scanner.take()
-        if unfinished is not None and not self._components.at_prompt:
+        if unfinished is not None and not self.components.at_prompt:
             self.diagnostics.warn(f"the unfinished statement before \\{name} was discarded")
-        self.scripts.leave()
+        self.leave()
 
+    @abc.abstractmethod
+    def leave(self) -> None:
+        """End the running script; for typed text, exit the shell."""
+
+    @abc.abstractmethod
     async def include(self, path: Own, *, relative: bool = False) -> None:
         """Run a script; with `relative`, its name is relative to the script that includes it."""
-        with self._acting():
-            await self.scripts.include(path, relative=relative)
+
+    @abc.abstractmethod
+    async def run_script(self, chunks: Iterable[Own], name: str, *, stop: bool | None = None) -> bool:
+        """Run a script that arrives in chunks of text; False if the shell should exit."""
 
     async def run_steps(self, steps: Sequence[tuple[str, Own]]) -> None:
         """Run scripts of the shell, such as the tutorial, each after a text; failures do not stop the others.
 
         At the prompt the user is asked before each, and may skip it or stop.
         """
-        with self._acting(), self._failures.separate_exit_code():
+        with self._acting(), self.failures.separate_exit_code():
             for text, script in steps:
                 self.say(text)
                 answer = await self._ask_about_step() if script else ""
@@ -346,7 +303,7 @@ class CommandShell:
                     break
                 if not script or answer.startswith("s"):
                     continue
-                if not await self.scripts.run([script], "", stop=False):
+                if not await self.run_script([script], "", stop=False):
                     break
 
     def edit(self, path: Own) -> None:
@@ -387,12 +344,12 @@ class CommandShell:
         with self._acting():
             try:
                 connecting = self.environment.connect(target, self.session.connection, place)
-                connection = await self._interruption.interruptible(connecting, "c")
+                connection = await self.interruption.interruptible(connecting, "c")
             except ShellError as error:
                 error.message = f"{error.message}; still connected to {self.session.target}"
                 error.misplaces_rest = True
                 raise
-            await self._connections.use(connection)
+            await self.connections.use(connection)
             self.say(f"connected to {self.session.target}")
 
     def set_options(self, values: Mapping[str, object]) -> None:
@@ -423,8 +380,7 @@ class CommandShell:
     def receive(self, values: Mapping[str, str | None]) -> None:
         """Set variables whose names and values came from a service; None removes one."""
         self.variables.receive(values)
-        if self._submitter.resumer is not None:
-            self._submitter.resumer.received(values)
+        self.submitter.received(values)
 
     async def _ask_about_step(self) -> str:
         """The user's choice for the next step in lower case; "" runs it, as where nobody can be asked."""
@@ -445,7 +401,7 @@ class CommandShell:
 
     def _require_result(self, consumer: _RecordingConsumer, name: str) -> None:
         # With --offline no statement runs.
-        if not consumer.called and not self._submitter.skipped and self.session.connection.offline is None:
+        if not consumer.called and not self.submitter.skipped and self.session.connection.offline is None:
             raise UsageError(f"\\{name}: the statement ran, but did not return a result set")
 
 

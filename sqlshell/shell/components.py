@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
 from sqlshell.diagnostics import Diagnostics
+from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.environment import Environment
+from sqlshell.shell.connection import Environment
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
+from sqlshell.shell.running.failures import Failures
+from sqlshell.shell.running.foreground import Foreground
+from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.scripts.buffer import Buffer
 from sqlshell.shell.scripts.conditions import ConditionStack
 from sqlshell.shell.scripts.position import Position
@@ -21,6 +25,35 @@ from sqlshell.shell.session import Session
 if TYPE_CHECKING:
     from sqlshell.shell.records.checkpoint import Checkpoint
     from sqlshell.shell.records.statistics import Statistics
+
+
+class CommandInfo(Protocol):
+    """A command as help, completion, and runs that print or record it know it."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def usage(self) -> str: ...
+
+    @property
+    def help(self) -> str: ...
+
+    @property
+    def summary(self) -> str: ...
+
+    @property
+    def aliases(self) -> tuple[str, ...]: ...
+
+    @property
+    def group(self) -> str: ...
+
+    @property
+    def changes(self) -> str: ...
+
+    def sends_with(self, args: str) -> bool: ...
+
+    def parsed(self, variables: Variables, text: Own, name: str) -> object: ...
 
 
 class ScriptModes(Struct, frozen=True, eq=False):
@@ -48,6 +81,9 @@ class ShellComponents(Struct, frozen=True, eq=False):
     position: Position
     conditions: ConditionStack
     streams: Streams
+    foreground: Foreground
+    interruption: Interruption
+    failures: Failures
     modes: ScriptModes = ScriptModes()
 
     @property
@@ -71,6 +107,7 @@ class ShellComponents(Struct, frozen=True, eq=False):
         """The components of a shell that begins now: no variables, an empty query buffer."""
         conditions, variables = ConditionStack(), Variables(session)
         buffer = Buffer(variables, conditions)
+        foreground = Foreground(session, result_output, front_end, diagnostics)
         return cls(
             session,
             variables,
@@ -83,5 +120,8 @@ class ShellComponents(Struct, frozen=True, eq=False):
             position,
             conditions,
             streams,
+            foreground,
+            Interruption(session, foreground, front_end.progress),
+            Failures(session, position, buffer, front_end, diagnostics),
             modes or ScriptModes(),
         )

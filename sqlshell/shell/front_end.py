@@ -1,16 +1,20 @@
-"""The protocol between the shell and its user interface: history, catalog, questions, browsing, editing, progress."""
+"""The shell's user interface: history, catalog, questions, browsing, editing, progress; here that of scripts."""
 
 from __future__ import annotations
 
+import contextlib
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
-from typing import Protocol
 
+from sqlshell.diagnostics import Diagnostics
+from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Role
-from sqlshell.shell.scripts.script_place import ScriptPlace
-from sqlshell.shell.session import Running, Session
+from sqlshell.shell.running.statement import Running
+from sqlshell.shell.scripts.position import ScriptPlace
+from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.policy import Ask
 from sqlshell.sql.completion.catalog import Catalog
 
@@ -18,20 +22,21 @@ Paint = Callable[[str, Role], str]
 """Draws a text in the colors of its role."""
 
 
-class Progress(Protocol):
-    """Displays progress while the shell waits."""
+class Progress:
+    """Displays progress while the shell waits; this one shows nothing."""
 
-    live: bool
+    live = False
     """Whether there is a terminal to show it on."""
-    on_first: Callable[[], None]
-    """Called when a wait is long enough to be shown."""
-    script: ScriptPlace | None
+    script: ScriptPlace | None = None
     """The place in the script that runs, None at the prompt."""
+    on_first: Callable[[], None] = staticmethod(lambda: None)
+    """Called when a wait is long enough to be shown."""
 
-    def show(self, running: Running) -> None: ...
+    def show(self, running: Running) -> None:
+        """Show that this is waited for."""
 
     def hide(self) -> None:
-        """The wait is over. In a script what is shown may stay until clear()."""
+        """End the wait. In a script what is shown may stay until clear()."""
 
     def clear(self) -> None:
         """Leave the screen to other output."""
@@ -41,75 +46,58 @@ class Progress(Protocol):
 
     def notice(self, text: str) -> bool:
         """Show why the wait is longer; False if nothing is waited for, or nothing is shown."""
+        return False
 
     def close(self) -> None:
         """Show nothing more."""
 
 
-class NoProgress:
-    """Shows nothing."""
+class FrontEnd:
+    """The user interface of a script, without a user: no questions, history or completion. That of the prompt derives
+    from it.
+    """
 
-    live = False
-    script: ScriptPlace | None = None
-    on_first: Callable[[], None] = staticmethod(lambda: None)
+    ask: Ask | None = None
+    """Asks the user a question; None if no user can answer."""
+    browse: Consumer | None = None
+    """Shows a result in full screen; None if that is not possible."""
 
-    def show(self, running: Running) -> None:
-        return None
-
-    def hide(self) -> None:
-        return None
-
-    def clear(self) -> None:
-        return None
-
-    def refresh(self) -> None:
-        return None
-
-    def notice(self, text: str) -> bool:
-        return False
-
-    def close(self) -> None:
-        return None
-
-
-class FrontEnd(Protocol):
-    """The user interface of the shell, implemented for scripts and for the prompt."""
-
-    @property
-    def progress(self) -> Progress: ...
-
-    @property
-    def catalog(self) -> Catalog:
+    def __init__(
+        self, diagnostics: Diagnostics, progress: Progress, paint: Callable[[], Paint | None] = lambda: None
+    ) -> None:
+        """Create it; `paint` loads the colors of the theme when a terminal is first written to."""
+        self._diagnostics = diagnostics
+        self._find_paint = functools.cache(paint)
+        self.progress = progress
+        self.catalog = Catalog()
         """The names that are known of the service."""
 
     @property
     def paint(self) -> Paint | None:
         """Draws headers and NULLs of tables in the colors of the theme; None without colors."""
-
-    @property
-    def ask(self) -> Ask | None:
-        """Asks the user a question; None if no user can answer."""
-
-    @property
-    def browse(self) -> Consumer | None:
-        """Shows a result in full screen; None if that is not possible."""
+        return self._find_paint()
 
     async def token(self, target: str) -> str:
-        """Another token for a service that rejected the current one; "" if none is given."""
+        """Return another token for a service that rejected the current one; "" if none is given."""
+        return ""
 
     def edit(self, text: str, path: Own) -> Own:
-        """The text, or that of the file `path`, after the user has edited it. Raises UsageError."""
+        """Return the text, or that of the file `path`, after the user has edited it. Raises UsageError."""
+        raise UsageError("\\e requires an interactive terminal", "use \\i FILE to run a script")
 
     def lending_terminal(self) -> AbstractContextManager[None]:
         """Inside the block, Ctrl-C is only for a program that uses the terminal; in scripts it ends them too."""
+        return contextlib.nullcontext()
 
     def hiding_input(self) -> AbstractContextManager[None]:
         """Inside the block, what is typed does not appear on the screen, where something is redrawn: the next prompt
         gets it.
         """
+        return contextlib.nullcontext()
 
     def history(self) -> Sequence[tuple[float, str]]:
-        """The entries of this prompt and others, the oldest first, each with its time (seconds since 1970)."""
+        """Return the entries of this prompt and others, the oldest first, each with its time (seconds since 1970)."""
+        return ()
 
     def clear_history(self) -> None:
         """Clear the history of this target. Raises OSError."""
@@ -118,13 +106,15 @@ class FrontEnd(Protocol):
         """Reload the names of the catalog in the background."""
 
     def note_columns(self, columns: Iterable[str]) -> None:
-        """Called when a result with these columns is shown."""
+        """Note that a result with these columns is shown."""
 
     def theme_previews(self) -> Iterable[str]:
-        """One line per theme, in its colors. Raises UsageError for a broken theme file."""
+        """Return one line per theme, in its colors. Raises UsageError for a broken theme file."""
+        return ()
 
     def announce(self, text: str) -> None:
         """Print a message about background work."""
+        self._diagnostics.report(text)
 
     def connected(self, session: Session) -> None:
-        """Called when the session has a connection: history and catalog are those of the connection from now on."""
+        """Use the history and catalog of the session's connection from now on."""

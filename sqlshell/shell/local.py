@@ -23,8 +23,7 @@ from sqlshell.shell.connection import Connection
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.records.result_history import NAMES, ResultHistory
 from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submission import submission_of
+from sqlshell.shell.running.statement import submission_of
 from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.files import refuse_files
 from sqlshell.sql.analysis.lexed import Sql, lexed
@@ -169,9 +168,9 @@ class LocalDatabase:
 class LocalStatements:
     """The statements of \\local. A connection's local database begins when it is first used."""
 
-    def __init__(self, components: ShellComponents, interruption: Interruption) -> None:
+    def __init__(self, components: ShellComponents) -> None:
         self._components = components
-        self._interruption = interruption
+        self._interruption = components.interruption
         self._database: tuple[SessionState, LocalDatabase] | None = None
 
     async def run(self, sql: Own) -> None:

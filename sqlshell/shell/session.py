@@ -4,23 +4,22 @@ from __future__ import annotations
 
 import contextlib
 import re
-import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from sqlshell.client.statements.client import Client, Timing
+from sqlshell.client.statements.client import Client
 from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
-from sqlshell.result import Endless
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.options import Options
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.records.result_history import ResultHistory
 from sqlshell.shell.running.background import Background
+from sqlshell.shell.running.statement import Running
 from sqlshell.sql.analysis.kinds import replaced_parts
 from sqlshell.sql.analysis.lexed import Sql, lexed
 from sqlshell.sql.analysis.transaction import Transaction
@@ -40,74 +39,6 @@ _DEPENDENT_PARTS = {
     "database": ("database", "schema"),
 }
 """The parts that depend on a part, if there are any."""
-
-
-class Running(Struct):
-    """The statement that is being awaited, or a command with progress."""
-
-    began: float = field(default_factory=time.monotonic)
-    statement: Sql = ""
-    """Its text, "" for a command."""
-    hint: str = "^C stops"
-    """The current effect of Ctrl-C."""
-    notice: str = ""
-    """Why it takes longer: a retry, a cancel request."""
-    fetched_rows: int = 0
-    fetched_bytes: int = 0
-    """The received part of its result."""
-    total: int | None = None
-    """The rows of its result, if known."""
-    fetching: float = 0.0
-    """When its rows began to be fetched (time.monotonic)."""
-    statement_id: str = ""
-    share: float | None = None
-    message: str = ""
-    submitted_here: bool = True
-    """Whether it was submitted here, and not fetched."""
-    rolls_back: bool = False
-    """Whether it is the COMMIT of a failed transaction."""
-    query_id: str = ""
-    endless: Endless | None = None
-    """The unbounded result that is being shown."""
-    elapsed: float | None = None
-    """Seconds that it took, if the service reported them."""
-    waited: float = 0.0
-    """Seconds that a person or a command took to read the rows."""
-    finished: bool = False
-    """Whether its rows are being read, so that there is nothing left to cancel."""
-    answered: float | None = None
-    """When its first result arrived, and `ended` when it was read (time.monotonic)."""
-    ended: float = 0.0
-    timing: Timing | None = None
-    """The times that the service reported."""
-    sql_state: str = ""
-    """That of its last result."""
-    size: int = 0
-    """Bytes of its results."""
-
-    @property
-    def shown_share(self) -> float | None:
-        """How much of it has been done, from 0 to 1: of its rows while they are fetched."""
-        if self.fetched_rows and self.total:
-            return self.fetched_rows / self.total
-        return None if self.finished else self.share
-
-    def progressed(self, share: float | None, message: str) -> None:
-        """The service reported this. A share goes back only if something else is being done."""
-        if share is not None and self.share is not None and self.share < 1 and message == self.message:
-            share = max(share, self.share)
-        self.share, self.message = share, message
-
-    def begin_fetching(self, total: int | None) -> None:
-        """The rows of a result are fetched from now on, `total` of them if that is known."""
-        self.fetched_rows = self.fetched_bytes = 0
-        self.total, self.fetching = total, time.monotonic()
-        self.hint, self.message, self.notice = "^C stops", "", ""
-
-    def received(self, rows: int, size: int) -> None:
-        """Rows have arrived, in a response of `size` bytes."""
-        self.fetched_rows += rows
-        self.fetched_bytes += size
 
 
 class SessionState(Struct):

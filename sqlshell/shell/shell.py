@@ -8,33 +8,21 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from sqlshell.errors import (
-    Exit,
-    Interrupted,
-    ShellError,
-    UsageError,
-)
+from sqlshell.errors import Exit, Interrupted, ShellError, UsageError
 from sqlshell.humanize import format_count
-from sqlshell.origin import EMPTY, Own
+from sqlshell.origin import Own
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.running.connection_manager import ConnectionManager
-from sqlshell.shell.running.failures import Failures
-from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.item_runner import ItemRunner
 from sqlshell.shell.running.submitting import Submitter
 from sqlshell.shell.scripts.inline_copy import InlineCopy
 from sqlshell.shell.scripts.script_runner import ScriptRunner
-from sqlshell.sql.script.scanner import State
+from sqlshell.sql.script.items import State
 
 if TYPE_CHECKING:
     from sqlshell.shell.commands.command import Command
-    from sqlshell.shell.running.dry_run import DryRun
-    from sqlshell.shell.running.resuming import Resumer
 
 
-class Shell:
+class Shell(CommandShell):
     """Runs text. `commands` returns the backslash commands by name; they run only if `commands_allowed`."""
 
     def __init__(
@@ -44,45 +32,19 @@ class Shell:
         *,
         commands_allowed: bool = True,
     ) -> None:
-        session, front_end, diagnostics = components.session, components.front_end, components.diagnostics
-        foreground = Foreground(session, components.result_output, front_end, diagnostics)
-        interruption = Interruption(session, foreground, front_end.progress)
-        failures = Failures(session, components.position, components.buffer, front_end, diagnostics)
-        dry_run, resumer = _dry_run(components), _resumer(components, interruption)
-        submitter = Submitter(components, foreground, dry_run, resumer)
-        connections = ConnectionManager(session, front_end, diagnostics, lambda: failures.exit)
         # Created for the first command, because many scripts have none.
         commands = functools.cache(commands)
-        shell = CommandShell(components, submitter, foreground, interruption, failures, connections, commands)
-        copy = InlineCopy(components, shell)
-        items = ItemRunner(
-            components,
-            shell,
-            submitter,
-            interruption,
-            copy,
-            commands,
-            dry_run,
-            resumer,
-            commands_allowed=commands_allowed,
-        )
-        shell.scripts = scripts = ScriptRunner(components, items, submitter, copy, failures)
-        self.session = session
-        self.dry_run = components.modes.dry_run
-        """Whether statements are printed instead of sent."""
-        self.diagnostics = diagnostics
-        self.buffer = components.buffer
-        self.command_shell = shell
-        """The shell as backslash commands use it."""
-        self.interruption = interruption
-        self.failures = failures
-        self._components = components
-        self._items = items
-        self._scripts = scripts
-        self._copy = copy
-        self._submitter = submitter
-        self._connections = connections
-        self._resumer = resumer
+        super().__init__(components, _submitter(components), commands)
+        self._copy = self._inline_copy()
+        self._scripts = ScriptRunner(self, self._copy, commands, commands_allowed=commands_allowed)
+
+    def _inline_copy(self) -> InlineCopy:
+        if self.submitter.sends:
+            return InlineCopy(self.components, self)
+        from sqlshell.shell.running.dry_run import DryRun, PrintedCopy
+
+        assert isinstance(self.submitter, DryRun)
+        return PrintedCopy(self.components, self, self.submitter)
 
     @property
     def exit(self) -> Exit:
@@ -94,7 +56,7 @@ class Shell:
 
         The unfinished rest is kept for the next text, unless it is sent without a `;`.
         """
-        stop = self.failures.stops and "ON_ERROR_STOP" in self.command_shell.variables
+        stop = self.failures.stops and "ON_ERROR_STOP" in self.variables
         self.buffer.scanner.unfinished.has_failed_command = False
         run = functools.partial(self._scripts.run, name="", stop=stop, typed=True)
         continues = await run([Own(text + "\n")], send=send)
@@ -106,7 +68,7 @@ class Shell:
 
     async def run_own(self, path: Own) -> None:
         """Run a script of the user, such as rc.sql: its commands are allowed, and its failures do not count."""
-        with self._items.allowing_commands(), self.failures.separate_exit_code():
+        with self._scripts.allowing_commands(), self.failures.separate_exit_code():
             await self._scripts.run(self.read(path), path, stop=False)
 
     def read(self, path: Own) -> Iterator[Own]:
@@ -124,75 +86,76 @@ class Shell:
         """Run a script that arrives in chunks of text, as ScriptRunner.run() does."""
         return await self._scripts.run(chunks, name, stop=stop, words=words)
 
+    async def include(self, path: Own, *, relative: bool = False) -> None:
+        """Run a script; with `relative`, its name is relative to the script that includes it."""
+        with self._acting():
+            await self._scripts.include(path, relative=relative)
+
+    def leave(self) -> None:
+        """End the running script; for typed text, exit the shell."""
+        self._scripts.leave()
+
     def discard_unfinished(self) -> None:
         """Ctrl-C at the prompt: discard the unfinished statement and open conditions."""
         self.buffer.clear()
         self._copy.discard()
         with contextlib.suppress(UsageError):
-            self._components.conditions.close(0)
+            self.conditions.close(0)
         self.session.skipping = False
 
     async def finish(self) -> None:
         """The end of scripts: report background statements that keep running, and files that were not sent."""
         try:
-            if self._resumer is not None:
-                self._resumer.finish(complete=self.exit == Exit.DONE)
+            self.submitter.finish(complete=self.exit == Exit.DONE)
         except ShellError as error:
             self.failures.report(error)
-        statistics = self._components.modes.statistics
+        statistics = self.components.modes.statistics
         if statistics is not None and statistics.incomplete and self.exit == Exit.DONE:
             self.failures.exit = Exit.STATEMENT
-        for job in await self._connections.finish():
+        for job in await self.connections.finish():
             self.diagnostics.note(
                 f"[{job.number}] is still running; fetch its result with: sqlshell fetch {job.statement_id}"
             )
         if self.exit == Exit.DONE:
             try:
-                self.command_shell.attachments.check_all_used()
+                self.attachments.check_all_used()
             except UsageError as error:
                 self.failures.report(error)
 
     def warn_of_transaction(self) -> None:
         """Warn that an open transaction is left."""
-        self._connections.warn_of_transaction()
+        self.connections.warn_of_transaction()
 
     async def finish_prompt(self, *, wait: bool) -> None:
         """The end of the prompt. Statements that would end with this shell are waited for, until Ctrl-C."""
-        jobs = self._connections.ending_jobs
+        jobs = self.connections.ending_jobs
         if jobs and wait:
             many = format_count(len(jobs), "background statement")
             self.diagnostics.say(f"waiting for {many} of the embedded service; Ctrl-C cancels")
             with contextlib.suppress(Interrupted):
-                await self.interruption.interruptible(self._connections.wait_for_ending_jobs(), "q")
-        self._connections.warn_of_ending_jobs()
+                await self.interruption.interruptible(self.connections.wait_for_ending_jobs(), "q")
+        self.connections.warn_of_ending_jobs()
         self.warn_of_transaction()
 
     async def aclose(self) -> None:
         """Leave: background statements keep running at the service."""
-        self._submitter.record(EMPTY)
-        await self._connections.aclose()
-        if self._resumer is not None:
-            self._resumer.close()
-        statistics = self._components.modes.statistics
+        await self.connections.aclose()
+        self.submitter.close()
+        statistics = self.components.modes.statistics
         if statistics is not None:
             # Background statements that were left running are written now.
             await asyncio.sleep(0)
             statistics.close()
 
 
-def _dry_run(components: ShellComponents) -> DryRun | None:
-    """What --dry-run prints; None without that option."""
-    if not components.modes.dry_run:
-        return None
-    from sqlshell.shell.running.dry_run import DryRun
+def _submitter(components: ShellComponents) -> Submitter:
+    """What carries out the statements of a run with these options."""
+    if components.modes.dry_run:
+        from sqlshell.shell.running.dry_run import DryRun
 
-    return DryRun(components)
+        return DryRun(components)
+    if components.modes.checkpoint is not None:
+        from sqlshell.shell.running.resuming import Resumer
 
-
-def _resumer(components: ShellComponents, interruption: Interruption) -> Resumer | None:
-    """The resumer of --checkpoint; None without that option."""
-    if components.modes.checkpoint is None:
-        return None
-    from sqlshell.shell.running.resuming import Resumer
-
-    return Resumer(components, interruption, components.modes.checkpoint)
+        return Resumer(components, components.modes.checkpoint)
+    return Submitter(components)

@@ -77,13 +77,13 @@ def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.Monkey
             there.front_end.catalog = Catalog(contents())
             monkeypatch.setattr(Connector, "profiles", lambda self: ["staging", "work"])
             monkeypatch.setattr(Connector, "themes", lambda self: ["default", "paper"])
-            shell.command_shell.variables.set(Own("who"), own_text(Own("me")))
+            shell.variables.set(Own("who"), own_text(Own("me")))
             shell.session.options.completion = True
             completer = ShellCompleter(
                 shell.session,
                 there.front_end.catalog,
-                partial(commands_named, shell.command_shell.commands),
-                partial(arguments, shell.command_shell),
+                partial(commands_named, shell.commands),
+                partial(arguments, shell),
                 list,
             )
             wanted = [(*row, True) for row in rows()] + [(*row, False) for row in UNASKED]

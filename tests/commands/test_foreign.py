@@ -112,7 +112,7 @@ def positions(item: Command) -> Iterator[tuple[str, list[str]]]:
 
 async def passed_on(here: Room, value: str) -> None:
     """Have a service's value in `v`, and in other variables that were made of it."""
-    variables = here.shell.command_shell.variables
+    variables = here.shell.variables
     await here.enter(f"select {literal(value)} as v \\gset\n")
     assert variables["v"].text == value
     await here.enter("\\set same :v\n\\set longer x:v\n\\set again :same\n\\set quoted :'v'\n")
@@ -406,7 +406,7 @@ def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypa
             await here.enter("create macro content(f) as (select content from read_text(f));\n")
             for name, value in VALUES.items():
                 await here.enter(f"select {literal(value)} as {name} \\gset\n")
-                assert here.shell.command_shell.variables[name].text == value
+                assert here.shell.variables[name].text == value
             for text in OPENING:
                 told = await here.enter(f"{text};\n" if text[0] != "\\" and text[-1] != "\n" else f"{text}\n")
                 assert "came from the service" in told, (text, told)
@@ -523,10 +523,8 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
             shell = here.shell
             here.front_end.catalog = Catalog(known)
             shell.session.state.context = replace(shell.session.context, database="d", schema="s")
-            commands = partial(commands_named, shell.command_shell.commands)
-            completer = ShellCompleter(
-                shell.session, here.front_end.catalog, commands, partial(arguments, shell.command_shell), list
-            )
+            commands = partial(commands_named, shell.commands)
+            completer = ShellCompleter(shell.session, here.front_end.catalog, commands, partial(arguments, shell), list)
             for item in BUILTIN:
                 places = [*positions(item), ("VALUE", ["set", "store"])] if item.name == "context" else positions(item)
                 for _, before in places:

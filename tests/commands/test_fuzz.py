@@ -32,7 +32,7 @@ from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.front_end import FrontEnd, Paint, Progress
 from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
 from sqlshell.shell.options import Options
@@ -40,7 +40,6 @@ from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
-from sqlshell.shell.scripts.front_end import ScriptFrontEnd
 from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.session import Session, SessionState
 from sqlshell.shell.shell import Shell
@@ -56,8 +55,14 @@ WORDS = (
 )
 
 
-class Person(ScriptFrontEnd):
+class Person(FrontEnd):
     """A person, who may be given something to ask, to look at and to edit with."""
+
+    painted: Paint | None = None
+
+    @property
+    def paint(self) -> Paint | None:
+        return self.painted
 
     def edit(self, text: str, path: Own) -> Own:
         return edit_text(text, path, sys.stdin)
@@ -92,7 +97,7 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
     place = find_destination("", {}, {}, config, diagnostics.warn)
     with contextlib.ExitStack() as services, (folder / "screen").open("w") as screen:
         streams = Streams(io.StringIO(), screen, stream)
-        front_end = Person(diagnostics, NoProgress())
+        front_end = Person(diagnostics, Progress())
         connector = Connector(
             Own(""),
             {},
@@ -145,7 +150,7 @@ def results(many: int = 2_500) -> list[str]:
 
 def words_for(shell: Shell, item: Command) -> list[str]:
     """What may be typed behind a command: what completion offers, and what a hand may slip to."""
-    offered = [suggestion.text for suggestion in arguments(shell.command_shell, item.name, "")][:12]
+    offered = [suggestion.text for suggestion in arguments(shell, item.name, "")][:12]
     return [*WORDS, *offered, *(f"{word} 1" for word in offered)]
 
 
@@ -164,7 +169,7 @@ def test_no_command_ends_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
     async def work() -> None:
         async with room(tmp_path, table(BUILTIN), interactive=interactive) as here:
-            here.front_end.paint = (lambda text, role: f"\x1b[1m{text}\x1b[0m") if interactive else None
+            here.front_end.painted = (lambda text, role: f"\x1b[1m{text}\x1b[0m") if interactive else None
             statements = results()
             sending = [item for item in asked if item.name in SENDING]
             for sql in statements:
@@ -242,7 +247,7 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
             told = await here.enter("select 1 as a \\broken result\n\\echo :ERROR\nselect 2 as b, 3 as c;\n")
             assert r"KeyError: 'no such\nthing'" in told, told
             assert told.count("\n") == 1
-            assert here.shell.command_shell.variables["ERROR"].text == "false"
+            assert here.shell.variables["ERROR"].text == "false"
             # A script stops there, as at any failure.
             here.shell.failures.exit = Exit.DONE
             assert await here.shell.run_script([Own("\\broken\nselect 4;\n\\q\n")], "script.sql", stop=None)

@@ -17,6 +17,13 @@ class Info(Struct):
     group: str = "Group"
     help: str = ""
     aliases: tuple[str, ...] = ()
+    changes: str = ""
+
+    def sends_with(self, args: str) -> bool:
+        return False
+
+    def parsed(self, variables: object, text: str, name: str) -> None:
+        return None
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,7 @@ OWN = {
     "launch.invocation": "stdin, the files of --stats and --checkpoint, and the person's rc.sql",
     "output.sinks.pager": "the pager of the settings",
     "output.sinks.command": "a |command without its |",
-    "shell.running.item_runner": "the arguments of a command of a script; a condition that is false",
+    "shell.scripts.script_runner": "the arguments of a command of a script; a condition that is false",
     "shell.running.dry_run": "the arguments of a command of a script, to check them; a condition that is false",
     "shell.scripts.batch": "BEGIN, COMMIT and ROLLBACK of --single-transaction",
     "shell.scripts.buffer": "what is being written, behind the values that it has",

@@ -23,7 +23,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import NotAnswered, UsageError
 from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.front_end import Progress
 from sqlshell.shell.interactive import front_end, loop
 from sqlshell.shell.interactive.editing.continuation import Continuations
 from sqlshell.shell.interactive.editing.formatter import format_script
@@ -49,7 +49,7 @@ def person(folder: Path, message: io.StringIO, options: Options | None = None) -
     return PromptFrontEnd(
         options or Options(),
         Diagnostics(message),
-        NoProgress(),
+        Progress(),
         streams,
         state=folder,
         themes=folder,
@@ -190,7 +190,7 @@ def test_a_warning_is_printed_above_the_line_that_is_typed(tmp_path: Path, in_th
     PromptFrontEnd(
         Options(),
         diagnostics,
-        NoProgress(),
+        Progress(),
         Streams(io.StringIO(), screen, screen),
         state=tmp_path,
         themes=tmp_path,

@@ -14,8 +14,8 @@ from sqlshell.output.text.cells import cells, printable
 from sqlshell.shell.interactive.look import progress_line
 from sqlshell.shell.interactive.look.progress_line import ProgressLine, Remaining
 from sqlshell.shell.interactive.terminal import shows_links, shows_progress, with_file_link
-from sqlshell.shell.scripts.script_place import ScriptPlace
-from sqlshell.shell.session import Running
+from sqlshell.shell.running.statement import Running
+from sqlshell.shell.scripts.position import ScriptPlace
 from sqlshell.sql.script.scanner import Statement
 from sqlshell.sql.script.splitting import split
 

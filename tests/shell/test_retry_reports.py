@@ -17,10 +17,9 @@ from sqlshell.launch.targets import find_destination
 from sqlshell.origin import Own
 from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.front_end import FrontEnd, Progress
 from sqlshell.shell.options import Options
 from sqlshell.shell.records.redaction import SecretFilter
-from sqlshell.shell.scripts.front_end import ScriptFrontEnd
 
 
 @pytest.mark.parametrize(
@@ -39,7 +38,7 @@ def test_retries_of_background_work_are_not_reported_at_the_prompt(
         stream = io.StringIO()
         diagnostics = Diagnostics(stream, verbose=verbose)
         streams = Streams(io.StringIO(), io.StringIO(), stream)
-        prompt = ScriptFrontEnd(diagnostics, NoProgress())
+        prompt = FrontEnd(diagnostics, Progress())
         config = Config(tmp_path / "config.toml", {})
         place = find_destination("http://127.0.0.1:9", {}, {}, config, diagnostics.warn)
         connector = Connector(

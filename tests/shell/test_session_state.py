@@ -12,7 +12,8 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError, Where
 from sqlshell.interface.models import ContextEcho
 from sqlshell.shell.options import Options
-from sqlshell.shell.session import Running, Session, SessionState
+from sqlshell.shell.running.statement import Running
+from sqlshell.shell.session import Session, SessionState
 from tests.shell.sessions import connection, ignore
 from tests.shell.sessions import session as new_session
 
@@ -85,6 +86,10 @@ def test_a_statement_that_begins() -> None:
         "timing": None,
         "sql_state": "",
         "size": 0,
+        "context": SessionContext(),
+        "place": ("", 0),
+        "rows": None,
+        "error": None,
     }
 
 

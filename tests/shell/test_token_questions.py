@@ -15,12 +15,11 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, NotAuthenticated
 from sqlshell.result import Result
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.front_end import Progress
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.options import Options
-from sqlshell.shell.running.submission import submission_of
-from sqlshell.shell.session import Running
+from sqlshell.shell.running.statement import Running, submission_of
 from sqlshell.sql.analysis.lexed import lexed
 from tests.shell.core.scripted import ScriptedClient
 from tests.shell.sessions import session
@@ -55,7 +54,7 @@ def test_only_the_foreground_asks_for_another_token(tmp_path: Path) -> None:
         message, client = io.StringIO(), Refusing()
         streams = Streams(io.StringIO(), io.StringIO(), message)
         person = client.person = Person(
-            Options(), Diagnostics(message), NoProgress(), streams, state=tmp_path, themes=tmp_path, target=""
+            Options(), Diagnostics(message), Progress(), streams, state=tmp_path, themes=tmp_path, target=""
         )
         here = session(client=client, interactive=True)
         here.running = Running()

@@ -21,7 +21,8 @@ from msgspec import Struct
 from sqlshell.config.peers import command_remedy
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, own_text
-from sqlshell.shell.command_shell import CommandInfo, CommandShell
+from sqlshell.shell.command_shell import CommandShell
+from sqlshell.shell.components import CommandInfo
 from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"

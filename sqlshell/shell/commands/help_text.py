@@ -8,8 +8,8 @@ import textwrap
 from collections.abc import Collection, Sequence
 
 from sqlshell.runtime.streams import in_locale
-from sqlshell.shell.command_shell import CommandInfo
 from sqlshell.shell.commands.examples import EXAMPLES
+from sqlshell.shell.components import CommandInfo
 
 NARROWEST = 50
 """On a narrower screen, a summary is below its command."""

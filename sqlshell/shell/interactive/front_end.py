@@ -31,7 +31,7 @@ from sqlshell.result import Result
 from sqlshell.runtime.event_loops import in_background
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.connection import Connection
-from sqlshell.shell.front_end import Paint, Progress
+from sqlshell.shell.front_end import FrontEnd, Paint, Progress
 from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.interactive.history import FileHistory
 from sqlshell.shell.interactive.interrupts import interrupt_typed_ahead
@@ -41,8 +41,8 @@ from sqlshell.shell.interactive.look.themes import DEFAULT, load
 from sqlshell.shell.interactive.terminal import Unechoed
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
 from sqlshell.shell.options import Options
-from sqlshell.shell.session import Running, Session
-from sqlshell.sql.completion.catalog import Catalog
+from sqlshell.shell.running.statement import Running
+from sqlshell.shell.session import Session
 
 if TYPE_CHECKING:
     from sqlshell.shell.explorer.browsing import RememberedPositions
@@ -61,7 +61,7 @@ def _answers(keys: str) -> KeyBindings:
     return bindings
 
 
-class PromptFrontEnd:
+class PromptFrontEnd(FrontEnd):
     """`state` is the directory of history and catalogs, `themes` the user's directory of themes. `target` is the
     storage name of the first service, "" for one that no later shell can reach.
     """
@@ -77,12 +77,10 @@ class PromptFrontEnd:
         themes: Path,
         target: str,
     ) -> None:
+        super().__init__(diagnostics, progress)
         self.streams = streams
-        self.progress = progress
-        self.catalog = Catalog()
         self.theme_styles = ThemeStyles(options, diagnostics, themes)
         self._options = options
-        self._diagnostics = diagnostics
         diagnostics.above = _above
         self._state = state
         self._themes = themes

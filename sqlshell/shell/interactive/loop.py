@@ -222,7 +222,7 @@ def changes_catalog(text: str) -> bool:
 
 def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) -> PromptSession[str]:
     history = front_end.file_history
-    view = shell.command_shell
+    view = shell
     lines = Continuations()
     unicode = shows_unicode(os.environ)
     by_mode, unchanged = ModalCursorShapeConfig(), SimpleCursorShapeConfig()

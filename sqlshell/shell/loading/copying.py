@@ -16,8 +16,7 @@ from sqlshell.origin import EMPTY, Own
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import SubmitRequest, Submitter
+from sqlshell.shell.running.submitting import Submitter, Use
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
 from sqlshell.sql.analysis.error_places import SHOWN
 from sqlshell.sql.script.items import Statement
@@ -31,10 +30,9 @@ if TYPE_CHECKING:
 class Copying:
     """COPY and \\copy. The code that loads files is imported when it is first used: it needs DuckDB."""
 
-    def __init__(self, components: ShellComponents, submitter: Submitter, interruption: Interruption) -> None:
+    def __init__(self, components: ShellComponents, submitter: Submitter) -> None:
         self._components = components
         self._submitter = submitter
-        self._interruption = interruption
 
     async def copy(self, copy: CopyStatement) -> None:
         """Carry out \\copy. Raises ShellError."""
@@ -65,11 +63,13 @@ class Copying:
         statement = Statement(sql, 0, 0, True)
         buffer = components.buffer
         last, local = buffer.last, buffer.last_was_local
-        # The engine itself judges a COPY.
-        request = SubmitRequest(statement, write, verbatim=True, rows_for="" if by_engine else "copy")
         try:
-            with contextlib.nullcontext() if by_engine or copy.query else self._about(copy):
-                await self._submitter.submit(request)
+            if by_engine:
+                # The engine itself judges a COPY.
+                await self._submitter.submit(statement, Use(write), verbatim=True)
+            else:
+                with contextlib.nullcontext() if copy.query else self._about(copy):
+                    await self._submitter.submit_query(statement, write, "copy")
         finally:
             # As in psql, even if it failed.
             buffer.repeat(last, local=local)
@@ -104,13 +104,14 @@ class Copying:
 
     async def load(self, copy: CopyStatement, data: Path) -> None:
         """Load data that stood in a script and are in a file now. Raises ShellError."""
-        content = await asyncio.to_thread(_digest, data) if self._submitter.resumer is not None else ""
+        content = await asyncio.to_thread(_digest, data) if self._submitter.records else ""
         await self._recorded(copy, content, lambda: self.copier.load(copy, data))
 
     async def _recorded(self, copy: CopyStatement, content: str, work: Callable[[], Awaitable[None]]) -> None:
         """Load, unless --resume skips it; `content` identifies the data, if they are part of the script."""
+        text = repr((copy.source, copy.columns, copy.place, sorted(copy.options.items()), content))
         with self._about(copy):
-            await self._unless_done(copy, content, work)
+            await self._submitter.once("copy", text, work)
 
     @contextlib.contextmanager
     def _about(self, copy: CopyStatement) -> Iterator[None]:
@@ -124,21 +125,11 @@ class Copying:
             error.where = replace(error.where, offset=None)
             raise
 
-    async def _unless_done(self, copy: CopyStatement, content: str, work: Callable[[], Awaitable[None]]) -> None:
-        resumer = self._submitter.resumer
-        if resumer is None:
-            await work()
-            return
-        text = repr((copy.source, copy.columns, copy.place, sorted(copy.options.items()), content))
-        step = await resumer.command("copy", text, self._submitter.run_again)
-        if step is not None:
-            await resumer.recording_outcome(step, work())
-
     @functools.cached_property
     def copier(self) -> Copier:
         from sqlshell.shell.loading.load import Copier, Loader
 
-        loader = Loader(self._components, self._submitter, self._interruption)
+        loader = Loader(self._components, self._submitter)
         return Copier(self._components, self._submitter, loader)
 
 

@@ -57,9 +57,8 @@ from sqlshell.shell.loading.spec import (
     unknown_column,
 )
 from sqlshell.shell.metadata.service_queries import table_columns
-from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submission import submission_of
-from sqlshell.shell.running.submitting import SubmitRequest, Submitter
+from sqlshell.shell.running.statement import submission_of
+from sqlshell.shell.running.submitting import Submitter
 from sqlshell.sql.analysis.copy_statements import CopyStatement
 from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.engine_types import engine_type
@@ -215,14 +214,14 @@ class Prepared(Struct, frozen=True):
 class Loader:
     """Runs one load after another on the connection that the session has."""
 
-    def __init__(self, components: ShellComponents, submitter: Submitter, interruption: Interruption) -> None:
+    def __init__(self, components: ShellComponents, submitter: Submitter) -> None:
         self._session = components.session
         self._variables = components.variables
         self._attachments = components.attachments
         self._front_end = components.front_end
         self._diagnostics = components.diagnostics
         self._submitter = submitter
-        self._interruption = interruption
+        self._interruption = components.interruption
 
     async def check(self, table: str) -> None:
         """Raises UsageError if nothing may be loaded into the table. The user may be asked: once for each load, before
@@ -297,7 +296,7 @@ class Loader:
             targets = prepared.matched.targets
             listed = ", ".join(f"{quoted(column.name)} {engine_type(column.type, engine)}" for column in targets)
             create = Statement(f"CREATE TABLE {request.table} ({listed})", 0, 0, True)
-            await self._submitter.submit(SubmitRequest(create, verbatim=True))
+            await self._submitter.submit(create, verbatim=True)
         await self._send(request, prepared, progress_file, progress)
 
     async def _prepare(

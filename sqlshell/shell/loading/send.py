@@ -26,7 +26,7 @@ from sqlshell.shell.loading.inspect import DataFile
 from sqlshell.shell.loading.report import Range, missing
 from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest, TargetColumn
 from sqlshell.shell.loading.types import staged_type
-from sqlshell.shell.running.outcomes import outcome_unknown
+from sqlshell.shell.running.statement import outcome_unknown
 from sqlshell.shell.session import Session
 from sqlshell.sql.duckdb_types import TEXT
 from sqlshell.sql.identifiers import always_quoted, literal

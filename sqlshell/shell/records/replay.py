@@ -22,7 +22,7 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.transcript import DigestedBatches, RecordedResult, TranscriptRecord, read
-from sqlshell.shell.running.submitting import SubmitRequest, Submitter
+from sqlshell.shell.running.submitting import Submitter, Use
 from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement
 
@@ -110,7 +110,7 @@ class Replayer:
             # Not the user's own text: it cannot name files to upload or variables.
             text = service_text(record.statement, "a transcript's statement")
             statement = Statement(text.text, 0, 0, True, foreign=text.foreign)
-            await self._submitter.submit(SubmitRequest(statement, take, verbatim=True, from_transcript=True))
+            await self._submitter.submit(statement, Use(take, opens_files=True), verbatim=True)
         except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
             raise
         except UsageError as error:

@@ -13,14 +13,14 @@ from io import FileIO
 import msgspec
 
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import ShellError, UsageError, reason
+from sqlshell.errors import UsageError, reason
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import write_error
 from sqlshell.runtime.files import check_output, expanded, write_all
 from sqlshell.shell.records.checkpoint import digest
+from sqlshell.shell.running.statement import Running
 from sqlshell.shell.scripts.position import source_name
-from sqlshell.shell.session import Running
 
 
 class StatementTiming(msgspec.Struct, frozen=True, rename={"statement_id": "statementID", "sql_state": "sqlState"}):
@@ -57,27 +57,26 @@ class Statistics:
         except (OSError, RuntimeError, ValueError) as error:
             raise write_error(path, error) from None
 
-    def write(
-        self, script: str, line: int, redacted: str, running: Running, rows: int | None, error: ShellError | None
-    ) -> None:
+    def write(self, statement: Running, redacted: str) -> None:
         """Write the line of a statement that has ended; `redacted` is its text without secrets."""
         if self.incomplete:
             return
-        state = DONE if error is None else error.where.sql_state
-        ended, answered, timing = running.ended, running.answered, running.timing
-        ran = timing.running if timing is not None else running.elapsed
+        script, line = statement.place
+        error, ended, answered, timing = statement.error, statement.ended, statement.answered, statement.timing
+        ran = timing.running if timing is not None else statement.elapsed
+        state = error.where.sql_state if error is not None else statement.sql_state or DONE
         timed = StatementTiming(
             source_name(script),
             line,
             digest(redacted),
-            running.statement_id or (error.where.statement_id if error is not None else "") or None,
-            (state if error is not None else running.sql_state or state) or None,
-            None if error is not None else rows,
-            running.size,
+            statement.statement_id or (error.where.statement_id if error is not None else "") or None,
+            state or None,
+            None if error is not None else statement.rows,
+            statement.size,
             _milliseconds(timing.queued if timing is not None else None),
-            _milliseconds(ran if ran is not None else (answered or ended) - running.began),
+            _milliseconds(ran if ran is not None else (answered or ended) - statement.began),
             _milliseconds(ended - answered if answered is not None else None),
-            _milliseconds(ended - running.began) or 0.0,
+            _milliseconds(ended - statement.began) or 0.0,
         )
         data = msgspec.json.encode(timed) + b"\n"
         try:

@@ -35,7 +35,8 @@ from sqlshell.runtime.streams import forces_colors, shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.options import Options
 from sqlshell.shell.results.rows import CopiedBatches
-from sqlshell.shell.session import Running, Session
+from sqlshell.shell.running.statement import Running
+from sqlshell.shell.session import Session
 
 if TYPE_CHECKING:
     from sqlshell.output.copy_format import CopyFormat

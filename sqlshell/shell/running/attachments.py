@@ -9,7 +9,7 @@ from sqlshell.client.http.upload import Attachment, attachment
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
-from sqlshell.runtime.files import descriptor, expanded
+from sqlshell.runtime.files import expanded, is_stdin
 from sqlshell.sql.analysis.files import NamedFile, named_files, names_file, read_files
 from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed
 
@@ -92,12 +92,6 @@ class Attachments:
 def reads_stdin(sql: Sql) -> bool:
     """Whether a statement reads this program's stdin as a file, by any path or link."""
     return any(map(is_stdin, read_files(sql)))
-
-
-def is_stdin(path: str) -> bool:
-    """Whether a path refers to this program's stdin."""
-    opened = descriptor(path)
-    return opened is not None and opened.own and opened.number == 0
 
 
 def download_path(name: Own, output: Own) -> Path:

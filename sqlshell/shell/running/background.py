@@ -11,9 +11,9 @@ import contextlib
 import time
 from collections.abc import Callable
 
-from msgspec import Struct, field
+from msgspec import field
 
-from sqlshell.client.statements.client import Client, Observer, Timing
+from sqlshell.client.statements.client import Client, Observer
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UnknownStatement, UsageError, WaitTimeout, Where
@@ -22,8 +22,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.runtime.bugs import bug_of
 from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.shell.records.journal import Journal, JournalEntry
-from sqlshell.shell.running.outcomes import outcome_unknown
-from sqlshell.shell.running.submission import LexedSubmission
+from sqlshell.shell.running.statement import LexedSubmission, Running, outcome_unknown
 
 IDENTIFIED_SECONDS = 60.0
 """How long the end of a script waits, in seconds, until the service has assigned an ID to a statement that was just
@@ -36,25 +35,17 @@ MAX_LOOKUPS = 20
 """Maximum simultaneous lookups of statements of earlier shells."""
 
 
-class Job(Struct):
+class Job(Running):
     """A background statement; `number` is assigned by the shell."""
 
-    number: int
-    sql: str
-    session_id: str
-    statement_id: str = ""
-    began: float = field(default_factory=time.monotonic)
+    number: int = 0
+    sql_state: str = sqlstate.RUNNING
     identified: asyncio.Event = field(default_factory=asyncio.Event)
     task: asyncio.Task[None] | None = None
-    error: ShellError | None = None
-    sql_state: str = sqlstate.RUNNING
-    rows: int | None = None
-    answered: float | None = None
-    """When it finished (time.monotonic)."""
-    timing: Timing | None = None
 
     @property
     def running(self) -> bool:
+        """Whether it has not ended."""
         return self.task is not None and not self.task.done()
 
 
@@ -71,7 +62,7 @@ class Background:
     @property
     def sessions(self) -> list[str]:
         """The sessions of the jobs at the service."""
-        return [job.session_id for job in self.jobs]
+        return [job.context.session_id for job in self.jobs]
 
     @property
     def running_count(self) -> int:
@@ -86,15 +77,11 @@ class Background:
         """The shell connects elsewhere: no command reaches the jobs any more, and messages name the connection."""
         self._former_label = label
 
-    def start(
-        self, submission: LexedSubmission, context: SessionContext, ended: Callable[[Job], None] | None = None
-    ) -> Job:
-        """Submit a statement without waiting for it. `ended` is called when it has ended, or is left running."""
+    def start(self, submission: LexedSubmission, context: SessionContext, place: tuple[str, int] = ("", 0)) -> Job:
+        """Submit a statement that stands in that place, without waiting for it."""
         context = context.in_session(new_session_id())
-        job = Job(len(self.jobs) + 1, submission.sql, context.session_id)
-        job.task = start_in_background(self._follow(job, submission, context))
-        if ended is not None:
-            job.task.add_done_callback(lambda _: ended(job))
+        job = Job(statement=submission.statement, context=context, place=place, number=len(self.jobs) + 1)
+        job.task = start_in_background(self._follow(job, submission))
         self.jobs.append(job)
         return job
 
@@ -175,24 +162,21 @@ class Background:
             async with asyncio.timeout(5):
                 await asyncio.gather(*(look(entry) for entry in outdated[:MAX_LOOKUPS]))
 
-    async def _follow(self, job: Job, submission: LexedSubmission, context: SessionContext) -> None:
+    async def _follow(self, job: Job, submission: LexedSubmission) -> None:
         def identified(statement_id: str) -> None:
             if not job.statement_id:
-                self._journal.record_start(statement_id, submission.statement, context, time.monotonic() - job.began)
+                self._journal.record_start(statement_id, job.statement, job.context, time.monotonic() - job.began)
                 self._journal.flush()
             job.statement_id = job.statement_id or statement_id
             job.identified.set()
 
-        def timed(timing: Timing) -> None:
-            job.timing = timing
-
         watch = Observer(
             statement_id=identified,
             query_id=lambda query_id: self._journal.record_query(job.statement_id, query_id),
-            timing=timed,
+            timing=job.timed,
         )
-        results = self._client.run(submission, context, watch)
-        text = one_line(job.sql, 40)
+        results = self._client.run(submission, job.context, watch)
+        text = one_line(submission.sql, 40)
         try:
             rows: int | None = None
             async for result in results:
@@ -227,6 +211,7 @@ class Background:
             state = f" ({error.where.sql_state})" if error.where.sql_state else ""
             self._announce(f"{self._job_name(job)} {ended}{state}: {text}: {one_line(error.message, LONGEST_REASON)}")
         finally:
+            job.ended = time.monotonic()
             self._journal.flush()
             job.identified.set()
             await results.aclose()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
@@ -11,19 +10,18 @@ from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.running.background import Background, Job
+from sqlshell.shell.running.failures import Failures
 from sqlshell.shell.session import Session, SessionState
 
 
 class ConnectionManager:
     """Switches a session to another connection, and closes connections."""
 
-    def __init__(
-        self, session: Session, front_end: FrontEnd, diagnostics: Diagnostics, exit_code: Callable[[], Exit]
-    ) -> None:
+    def __init__(self, session: Session, front_end: FrontEnd, diagnostics: Diagnostics, failures: Failures) -> None:
         self._session = session
         self._front_end = front_end
         self._diagnostics = diagnostics
-        self._exit_code = exit_code
+        self._failures = failures
         self._closing_tasks: list[asyncio.Task[None]] = []
         self._closing: list[Background] = []
 
@@ -72,7 +70,7 @@ class ConnectionManager:
 
         Waits for background statements of a service in this process, because it stops with the shell.
         """
-        if self._exit_code() != Exit.INTERRUPTED:
+        if self._failures.exit != Exit.INTERRUPTED:
             await self.wait_for_ending_jobs()
         self.warn_of_ending_jobs()
         self.warn_of_transaction()
@@ -94,7 +92,7 @@ class ConnectionManager:
         """Warn that an open transaction is left, unless its state is unknown."""
         connection, transaction = self._session.connection, self._session.transaction
         # At the prompt the exit code is that of any earlier failure, also of one on another connection.
-        known = self._session.interactive or self._exit_code() in {Exit.DONE, Exit.STATEMENT, Exit.USAGE}
+        known = self._session.interactive or self._failures.exit in {Exit.DONE, Exit.STATEMENT, Exit.USAGE}
         if not transaction.state or not known:
             return
         if connection.own_session or connection.embedded:

@@ -10,12 +10,12 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Coroutine, Iterator
 
 from msgspec.structs import replace
 
 from sqlshell.client.results.creation_rows import creates_object, is_creation_result, tag_of
-from sqlshell.client.statements.client import Client, Observer, StatementBatch, Timing, terminate_query
+from sqlshell.client.statements.client import Client, Observer, StatementBatch, terminate_query
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import (
@@ -38,10 +38,9 @@ from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.result_output import ResultOutput
-from sqlshell.shell.running.submission import LexedSubmission
-from sqlshell.shell.session import Running, Session
+from sqlshell.shell.running.statement import LexedSubmission, Running
+from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.kinds import is_repeatable
-from sqlshell.sql.analysis.lexed import Lexed, Sql
 
 CANCEL_SECONDS = 10.0
 """How long an interrupted script waits for the service to cancel its statement, in seconds."""
@@ -117,16 +116,15 @@ class Foreground:
         Interrupted.
         """
 
-        def results(watch: Observer) -> Results:
-            return (batch or self._client).run(submission, context, watch)
-
-        at_hand = batch is not None and batch.at_hand
         statement = submission.statement
+        running = Running(
+            statement=statement, context=context, rolls_back=self._session.transaction.rolls_back(statement)
+        )
+        self._session.state.last_statement_id, self._session.state.last_job = "", 0
+        results = (batch or self._client).run(submission, context, self._begin(running))
         try:
             with self._session.protecting_context(statement):
-                await self._wait(
-                    results, statement, context, show or self._result_output.show, quiet=quiet, at_hand=at_hand
-                )
+                await self._wait(results, running, show, quiet=quiet, at_hand=batch is not None and batch.at_hand)
         except StatementError as error:
             self._session.transaction.statement_ended(statement, error)
             raise
@@ -149,11 +147,9 @@ class Foreground:
         Raises the same errors as run().
         """
 
-        def results(watch: Observer) -> Results:
-            return self._client.fetch(statement_id, context, watch)
-
         known = [entry.sql for entry in self._journal.find(statement_id)]
-        await self._wait(results, None, context, show or self._result_output.show, sql_of_fetched="".join(known[:1]))
+        running = Running(statement="".join(known[:1]), context=context, submitted_here=False)
+        await self._wait(self._client.fetch(statement_id, context, self._begin(running)), running, show)
         self._journal.flush()
 
     def interrupt(self) -> bool:
@@ -192,29 +188,15 @@ class Foreground:
 
     async def _wait(
         self,
-        results: Callable[[Observer], Results],
-        statement: Lexed | None,
-        context: SessionContext,
-        show: Consumer,
+        results: Results,
+        running: Running,
+        show: Consumer | None,
         *,
         quiet: bool = False,
         at_hand: bool = False,
-        sql_of_fetched: str = "",
     ) -> None:
-        undoes = statement is not None and self._session.transaction.rolls_back(statement)
-        running = self._session.running = Running(
-            statement=statement or sql_of_fetched,
-            hint="^C cancels" if self._client.can_cancel else "^C stops waiting",
-            submitted_here=statement is not None,
-            rolls_back=undoes,
-        )
-        self._session.state.changed_parts.clear()
-        if statement is not None:
-            self._session.state.last_statement_id, self._session.state.last_job = "", 0
-        self._interrupts, self._cancel_requested_at, self._leave_timer = 0, None, None
         self._progress.show(running)
-        iterator = results(self._observer(running, statement, context))
-        work = self._show_all(iterator, running, show, statement or sql_of_fetched, quiet=quiet)
+        work = self._show_all(results, running, show or self._result_output.show, quiet=quiet)
         self._at_hand = at_hand
         self._result_output.hold(at_hand)
         if not at_hand:
@@ -235,17 +217,21 @@ class Foreground:
                 raise Interrupted(error.message, error.hint, error.where) from error
             raise
         finally:
-            self._task, self._at_hand = None, False
-            if self._cancel_task is not None:
-                self._cancel_task.cancel()
-            for timer in (self._notice_timer, self._leave_timer):
-                if timer is not None:
-                    timer.cancel()
-            seconds = time.monotonic() - running.began - running.waited
-            self._session.elapsed = seconds if running.elapsed is None else running.elapsed
-            running.ended = time.monotonic()
-            self._session.ended, self._session.running = running, None
-            self._progress.hide()
+            self._end(running)
+
+    def _end(self, running: Running) -> None:
+        """The statement is not awaited any more."""
+        self._task, self._at_hand = None, False
+        if self._cancel_task is not None:
+            self._cancel_task.cancel()
+        for timer in (self._notice_timer, self._leave_timer):
+            if timer is not None:
+                timer.cancel()
+        running.ended = time.monotonic()
+        seconds = running.ended - running.began - running.waited
+        self._session.elapsed = seconds if running.elapsed is None else running.elapsed
+        self._session.ended, self._session.running = running, None
+        self._progress.hide()
 
     async def _show_at_hand(self, work: Coroutine[None, None, None]) -> None:
         """Show results that have arrived, without a task for each; sometimes check for interruptions."""
@@ -256,7 +242,7 @@ class Foreground:
             if self._interrupts:
                 raise Interrupted("interrupted between two statements")
 
-    async def _show_all(self, results: Results, running: Running, show: Consumer, sql: Sql, *, quiet: bool) -> None:
+    async def _show_all(self, results: Results, running: Running, show: Consumer, *, quiet: bool) -> None:
         number = -1
         try:
             async for result in results:
@@ -265,7 +251,7 @@ class Foreground:
                 if running.answered is None:
                     running.answered = time.monotonic()
                 number += 1
-                if is_creation_result(result) and creates_object(sql, number):
+                if is_creation_result(result) and creates_object(running.statement, number):
                     result = await tag_of(result)
                 if self._interrupts and result.endless is None:
                     await result.batches.aclose()
@@ -313,7 +299,7 @@ class Foreground:
         if result.secret:
             self._diagnostics.say(f"secret, shown only once: {result.secret}")
         if result.endless is not None:
-            await self._report_stream(result.endless, result, seconds, submitted_here=running.submitted_here)
+            await self._report_stream(result.endless, result, seconds, running)
         elif quiet:
             return
         else:
@@ -348,7 +334,7 @@ class Foreground:
             parts += [f"statement {result.statement_id}"] if result.statement_id else []
         self._diagnostics.footer((" · " if shows_unicode(os.environ) else ", ").join(parts))
 
-    async def _report_stream(self, endless: Endless, result: Result, seconds: float, *, submitted_here: bool) -> None:
+    async def _report_stream(self, endless: Endless, result: Result, seconds: float, running: Running) -> None:
         """Report the number of rows, and the state of the query."""
         query = endless.query_id or result.statement_id
         summary = f"{format_count(endless.rows, 'row')} in {duration(seconds)}"
@@ -358,7 +344,7 @@ class Foreground:
             self._diagnostics.report(f"the stream ended: {summary}{gaps}")
             return
         unread = self._result_output.reader_left and not self._session.interactive
-        if (endless.end_reason in {"max_rows", "seconds"} or unread) and submitted_here:
+        if (endless.end_reason in {"max_rows", "seconds"} or unread) and running.submitted_here:
             # Nobody reads the query any more.
             try:
                 async with asyncio.timeout(CANCEL_SECONDS):
@@ -378,37 +364,41 @@ class Foreground:
             raise Interrupted(f"interrupted after {summary}{gaps}", still_running)
         self._diagnostics.note(f"{summary}{gaps}; {still_running}", always=self._session.interactive)
 
-    def _observer(self, running: Running, statement: Lexed | None, context: SessionContext) -> Observer:
-        def identified(statement_id: str) -> None:
-            if running.statement_id == statement_id:
-                return
-            first = not running.statement_id
-            running.statement_id = statement_id
-            self._session.state.last_statement_id, self._session.state.last_job = statement_id, 0
-            if self._session.on_identified is not None:
-                self._session.on_identified(statement_id)
-            if statement is not None:
-                self._journal.record_start(statement_id, statement, context, time.monotonic() - running.began)
-            if first and self._interrupts == 1:
-                self._request_cancel(running)
+    def _begin(self, running: Running) -> Observer:
+        """Make this the statement that runs; returns what follows it."""
+        running.hint = "^C cancels" if self._client.can_cancel else "^C stops waiting"
+        self._session.running = running
+        self._session.state.changed_parts.clear()
+        self._interrupts, self._cancel_requested_at, self._leave_timer = 0, None, None
+        # A fetched statement ran in its own context.
+        adopt = self._session.adopt if running.submitted_here else _ignore
+        say = self._diagnostics.wait
+        return Observer(self._identified, self._named, self._progressed, adopt, say, running.timed)
 
-        def query(query_id: str) -> None:
+    def _identified(self, statement_id: str) -> None:
+        running = self._session.running
+        if running is None or running.statement_id == statement_id:
+            return
+        first = not running.statement_id
+        running.statement_id = statement_id
+        self._session.state.last_statement_id, self._session.state.last_job = statement_id, 0
+        if self._session.on_identified is not None:
+            self._session.on_identified(statement_id)
+        if running.submitted_here:
+            ago = time.monotonic() - running.began
+            self._journal.record_start(statement_id, running.statement, running.context, ago)
+        if first and self._interrupts == 1:
+            self._request_cancel(running)
+
+    def _named(self, query_id: str) -> None:
+        if (running := self._session.running) is not None:
             running.query_id = query_id
             self._journal.record_query(running.statement_id, query_id)
 
-        def progressed(share: float | None, message: str) -> None:
+    def _progressed(self, share: float | None, message: str) -> None:
+        if (running := self._session.running) is not None:
             running.progressed(share, message)
             self._journal.flush()
-
-        def adopt(echo: ContextEcho | None) -> None:
-            # A fetched statement ran in its own context.
-            if statement is not None:
-                self._session.adopt(echo)
-
-        def timed(timing: Timing) -> None:
-            running.timing = timing
-
-        return Observer(identified, query, progressed, adopt, self._diagnostics.wait, timed)
 
     def _request_cancel(self, running: Running) -> None:
         """Ask the service to cancel the statement while it is awaited."""
@@ -497,6 +487,10 @@ class Foreground:
             return False
         lost = isinstance(error, ServiceError) and not isinstance(error, UnknownStatement)
         return lost and not is_repeatable(running.statement)
+
+
+def _ignore(echo: ContextEcho | None) -> None:
+    return None
 
 
 def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: bool) -> str:

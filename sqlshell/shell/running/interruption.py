@@ -10,7 +10,8 @@ from typing import Any, TypeVar
 from sqlshell.errors import Interrupted
 from sqlshell.shell.front_end import Progress
 from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.session import Running, Session
+from sqlshell.shell.running.statement import Running
+from sqlshell.shell.session import Session
 
 Given = TypeVar("Given")
 

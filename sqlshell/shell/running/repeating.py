@@ -17,9 +17,7 @@ from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.results.result_output import ResultOutput, live
 from sqlshell.shell.results.rows import collect, result_of
-from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.submitting import SubmitRequest, Submitter
+from sqlshell.shell.running.submitting import Submitter, Use
 from sqlshell.shell.session import Session
 from sqlshell.sql.script.items import Statement
 
@@ -45,8 +43,6 @@ class Repeater:
         self,
         components: ShellComponents,
         submitter: Submitter,
-        foreground: Foreground,
-        interruption: Interruption,
     ) -> None:
         self._session = components.session
         self._front_end = components.front_end
@@ -54,8 +50,8 @@ class Repeater:
         self._result_output = components.result_output
         self._diagnostics = components.diagnostics
         self._submitter = submitter
-        self._foreground = foreground
-        self._interruption = interruption
+        self._foreground = components.foreground
+        self._interruption = components.interruption
 
     async def run(self, statement: Statement | None, repeat: Repeat) -> None:
         """Run the statement, or the last one (None). Raises the errors of running it."""
@@ -78,9 +74,8 @@ class Repeater:
         done = 0
         while True:
             began = time.monotonic()
-            await self._submitter.submit(
-                SubmitRequest(statement or self._buffer.last, view.show, verbatim=statement is None)
-            )
+            use = Use(view.show)
+            await self._submitter.submit(statement or self._buffer.last, use, verbatim=statement is None)
             done += 1
             if (repeat.times and done >= repeat.times) or view.rows < repeat.min_rows or view.reader_left:
                 return False

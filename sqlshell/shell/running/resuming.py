@@ -4,20 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from functools import partial
 from itertools import takewhile
 from typing import Final
 
+from sqlshell.client.statements.client import StatementBatch
 from sqlshell.client.statements.protocol import poll_wait
 from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, UnknownStatement, UsageError
 from sqlshell.interface import sqlstate
-from sqlshell.shell.components import ShellComponents
+from sqlshell.interface.sqlstate import DONE
+from sqlshell.origin import Own
+from sqlshell.runtime.bugs import bug_of
+from sqlshell.shell.components import CommandInfo, ShellComponents
 from sqlshell.shell.records.checkpoint import Checkpoint, Step, digest
-from sqlshell.shell.running.interruption import Interruption
-from sqlshell.shell.running.outcomes import outcome_unknown
+from sqlshell.shell.running.statement import LexedSubmission, outcome_unknown, submission_of
+from sqlshell.shell.running.submitting import CarryOut, Submitter, Use
 from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.kinds import is_repeatable, verb
 from sqlshell.sql.analysis.lexed import Lexed
+from sqlshell.sql.script.items import BackslashCommand, Item, Statement
 
 _SESSION: Final = frozenset({"SET", "RESET", "USE"})
 """Statements that only change the session: they run again, so that what follows finds the same session."""
@@ -35,35 +41,83 @@ _ACTING: Final = frozenset({"!", "copy", "cancel", "replay"})
 
 _WAIT_AGAIN: Final = "run the same command line again to continue waiting"
 
-Run = Callable[[Lexed], Awaitable[None]]
-"""Runs a statement without showing or recording it."""
 
+class Resumer(Submitter):
+    """Sends what an earlier run with the checkpoint has not done, and records it."""
 
-class Resumer:
-    """Decides for each step of a run whether it is skipped."""
+    records = True
 
-    def __init__(self, components: ShellComponents, interruption: Interruption, checkpoint: Checkpoint) -> None:
-        self._components = components
-        self._interruption = interruption
+    def __init__(self, components: ShellComponents, checkpoint: Checkpoint) -> None:
+        super().__init__(components)
+        self._interruption = components.interruption
         self._checkpoint = checkpoint
         self._again: list[tuple[SessionState, Lexed]] = []
         """Statements of the session that have to run again before the next one that is not skipped."""
-        self._skipped = 0
+        self._skipped_count = 0
+        self._step: Step | None = None
+        """The step of the statement that is sent next."""
 
-    async def statement(self, statement: Lexed, run: Run, *, consumed: bool, output: bool) -> Step | None:
-        """The step of a statement that has to run; None if it is skipped.
+    async def start_batch(self, items: Sequence[Item], number: int, *, stop: bool) -> None:
+        """Send each statement by itself, after it has been recorded."""
+
+    async def command(self, command: CommandInfo, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
+        """Carry out a command, once if it acts by itself. Raises ShellError."""
+        # The loads of \copy are recorded where they happen.
+        if command.changes or command.sends_with(item.args) or command.name == "copy":
+            await carry_out(args)
+        else:
+            await self.once(command.name, f"\\{item.name} {item.args}", partial(carry_out, args))
+
+    async def once(self, name: str, text: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work of a command and record its outcome, unless an earlier run has done it. Raises ShellError."""
+        step, former = await self._next(digest(self._session.redact(text)))
+        if former is not None and former.state == "done":
+            self._skipped_count += 1
+            return
+        await self._continue(step)
+        transaction = bool(self._session.transaction.state)
+        # The rows of a \copy are rolled back with the transaction.
+        outside = name in _ACTING and not (name == "copy" and transaction)
+        self._checkpoint.sent(step, transaction=transaction, repeatable=not outside, outside=outside)
+        try:
+            await work()
+        except ShellError as error:
+            if not outcome_unknown(error, arrived=False):
+                self._ended(step, done=False, sql_state=error.where.sql_state)
+            raise
+        self._ended(step, done=True)
+
+    def received(self, values: Mapping[str, str | None]) -> None:
+        """Record the variables that \\gset has set from the result of the last statement. Raises OutputError."""
+        self._checkpoint.received(values)
+
+    async def _send(self, item: Statement, statement: Lexed, use: Use) -> None:
+        if use.background:
+            raise UsageError("background statements cannot be used with --checkpoint", "run it without & or \\bg")
+        step = await self._statement(statement, consumed=use.consumer is not None, output=bool(use.output))
+        self.skipped = step is None
+        if step is None:
+            return
+        self._step = step if step.n else None
+        try:
+            await super()._send(item, statement, use)
+        finally:
+            self._step = None
+
+    async def _statement(self, statement: Lexed, *, consumed: bool, output: bool) -> Step | None:
+        """The step of a statement that has to run, number 0 if it is not recorded again; None if it is skipped.
 
         `consumed` says that a command uses its result, `output` that its result goes to a file of its own. Raises
         ShellError.
         """
-        session = self._components.session
+        session = self._session
         step, former = await self._next(digest(session.redact(statement)))
         if former is None or former.state != "done":
             if former is not None:
-                self._components.diagnostics.note(
+                self._diagnostics.note(
                     f"{former.place}: the outcome is unknown; running the statement again, because repeating it is safe"
                 )
-            await self._continue(step, run)
+            await self._continue(step)
             return step
         if self._is_temporary(statement):
             raise CannotResume(
@@ -74,11 +128,11 @@ class Resumer:
         if self._changes_session(statement):
             self._again.append((session.state, statement))
         elif former.values is not None:
-            self._components.variables.receive(former.values)
-        elif consumed or (self._components.result_output.exporting and not output):
+            self._variables.receive(former.values)
+        elif consumed or (self._result_output.exporting and not output):
             if is_repeatable(statement):
                 # The rows are needed again: for variables, or for a file that the earlier run did not finish.
-                await self._continue(None, run)
+                await self._continue(None)
                 return Step(0)
             if consumed:
                 raise CannotResume(
@@ -87,82 +141,61 @@ class Resumer:
                     f"remove {self._checkpoint.path} to start again",
                     step.where(),
                 )
-            self._components.diagnostics.warn_here(
-                "the result of a statement that an earlier run completed is not written again"
-            )
+            self._diagnostics.warn_here("the result of a statement that an earlier run completed is not written again")
         session.rows, session.elapsed = former.rows, None
-        self._components.variables.record_outcome(None)
-        self._skipped += 1
+        self._variables.record_outcome(None)
+        self._skipped_count += 1
         return None
 
-    async def command(self, name: str, text: str, run: Run) -> Step | None:
-        """The step of a command that acts; None if it is skipped. Raises ShellError."""
-        step, former = await self._next(digest(self._components.session.redact(text)))
-        if former is not None and former.state == "done":
-            self._skipped += 1
-            return None
-        await self._continue(step, run)
-        transaction = bool(self._components.session.transaction.state)
-        # The rows of a \copy are rolled back with the transaction.
-        outside = name in _ACTING and not (name == "copy" and transaction)
-        self._checkpoint.sent(step, transaction=transaction, repeatable=not outside, outside=outside)
-        return step
-
-    def sent(self, step: Step, statement: Lexed) -> None:
-        """Before a statement is sent. Raises OutputError."""
-        if step.n:
-            transaction = bool(self._components.session.transaction.state)
-            self._checkpoint.sent(step, transaction=transaction, repeatable=self._repeatable(statement))
-
-    def identified(self, step: Step, statement_id: str) -> None:
-        if step.n:
-            self._checkpoint.identified(step, statement_id)
-
-    def ended(self, step: Step, statement: Lexed | None, error: ShellError | None, *, undone: bool = False) -> None:
-        """The outcome of a statement, or of a command (None); `undone` if it rolled the transaction back instead.
-
-        Raises OutputError.
-        """
-        session = self._components.session
-        answered = (
-            error is not None
-            and statement is not None
-            and session.ended is not None
-            and session.ended.answered is not None
-        )
-        arrived = statement is not None and session.ended is not None and bool(session.ended.statement_id)
-        if not step.n or (error is not None and not answered and outcome_unknown(error, arrived=arrived)):
+    async def _run(self, submission: LexedSubmission, use: Use, batch: StatementBatch | None = None) -> None:
+        step, self._step = self._step, None
+        if step is None:
+            await super()._run(submission, use, batch)
             return
-        state = error.where.sql_state if error is not None else sqlstate.DONE
-        # A statement whose rows could not be written has run nevertheless; only one that reads runs again for them.
-        done = error is None or (answered and statement is not None and not is_repeatable(statement))
-        rows = session.rows if statement is not None else None
+        session, statement = self._session, submission.statement
         transaction = bool(session.transaction.state)
-        self._checkpoint.ended(step, done=done, sql_state=state, rows=rows, transaction=transaction, rolled_back=undone)
-
-    async def recording_outcome(self, step: Step, work: Awaitable[None]) -> None:
-        """Do the work of a command, and record its outcome. Raises ShellError."""
+        self._checkpoint.sent(step, transaction=transaction, repeatable=self._repeatable(statement))
+        session.on_identified = partial(self._checkpoint.identified, step)
         try:
-            await work
-        except ShellError as error:
-            self.ended(step, None, error)
+            await super()._run(submission, use, batch)
+        except Exception as error:
+            self._record_failure(step, statement, error if isinstance(error, ShellError) else bug_of(error))
             raise
-        self.ended(step, None, None)
+        finally:
+            session.on_identified = None
+        undone = session.ended is not None and session.ended.rolls_back
+        self._ended(step, done=True, rows=session.rows, undone=undone)
 
-    def received(self, values: Mapping[str, str | None]) -> None:
-        """\\gset has set these variables from the result of the last statement. Raises OutputError."""
-        self._checkpoint.received(values)
+    def _record_failure(self, step: Step, statement: Lexed, error: ShellError) -> None:
+        """Record the outcome of a statement that failed, if it is known. Raises OutputError."""
+        ended = self._session.ended
+        answered = ended is not None and ended.answered is not None
+        if answered or not outcome_unknown(error, arrived=ended is not None and bool(ended.statement_id)):
+            # A statement whose rows could not be written has run nevertheless; only one that reads runs again for them.
+            done = answered and not is_repeatable(statement)
+            self._ended(step, done=done, sql_state=error.where.sql_state, rows=self._session.rows)
+
+    def _ended(
+        self, step: Step, *, done: bool, sql_state: str = DONE, rows: int | None = None, undone: bool = False
+    ) -> None:
+        """Record an outcome; `undone` if it rolled the transaction back instead. Raises OutputError."""
+        transaction = bool(self._session.transaction.state)
+        self._checkpoint.ended(
+            step, done=done, sql_state=sql_state, rows=rows, transaction=transaction, rolled_back=undone
+        )
 
     def finish(self, *, complete: bool) -> None:
-        """The end of all scripts. Raises ShellError."""
+        """End all scripts, which are `complete` if none failed. Raises ShellError."""
         if not complete:
             return
         self._checkpoint.check_end()
-        if self._skipped:
+        if self._skipped_count:
             self._say_skipped("nothing is left")
         self._checkpoint.complete()
 
     def close(self) -> None:
+        """Stop recording."""
+        super().close()
         self._checkpoint.close()
 
     async def _next(self, digest: str) -> tuple[Step, Step | None]:
@@ -170,22 +203,21 @@ class Resumer:
         former = self._checkpoint.undecided()
         if former is not None:
             await self._decide(former)
-        position = self._components.position
-        return self._checkpoint.next(position.script, position.line, digest)
+        return self._checkpoint.next(*self._position.place, digest)
 
-    async def _continue(self, step: Step | None, run: Run) -> None:
+    async def _continue(self, step: Step | None) -> None:
         """Before the first step that runs: restore the session, and report that the run continues."""
         again, self._again = self._again, []
         for state, statement in again:
-            if state is self._components.session.state:
-                await run(statement)
-        if step is not None and self._skipped and not self._checkpoint.continues:
+            if state is self._session.state:
+                await self.send(submission_of(statement))
+        if step is not None and self._skipped_count and not self._checkpoint.continues:
             self._say_skipped(f"continuing at {step.place}")
 
     def _say_skipped(self, then: str) -> None:
-        count, self._skipped = self._skipped, 0
+        count, self._skipped_count = self._skipped_count, 0
         what = "1 statement or command" if count == 1 else f"{count:,} statements and commands"
-        self._components.diagnostics.note(f"{what} already done; {then}")
+        self._diagnostics.note(f"{what} already done; {then}")
 
     async def _decide(self, former: Step) -> None:
         """Determine the outcome of a step: from the service if it knows the statement, otherwise from --unknown.
@@ -193,7 +225,7 @@ class Resumer:
         Raises CannotResume if neither tells it, and Interrupted.
         """
         unknown, state = self._checkpoint.unknown, ""
-        asked = bool(former.id) and not self._components.session.embedded
+        asked = bool(former.id) and not self._session.embedded
         if asked:
             try:
                 state = await self._interruption.interruptible(self._end_of(former), "")
@@ -204,7 +236,7 @@ class Resumer:
                     former.where("", former.id),
                 ) from None
         if state:
-            self._components.diagnostics.note(f"{former.place}: the service reports sqlState {state}")
+            self._diagnostics.note(f"{former.place}: the service reports sqlState {state}")
             self._checkpoint.decide(former, done=not sqlstate.failed(state), sql_state=state)
         elif unknown:
             self._checkpoint.decide(former, done=unknown == "skip")
@@ -216,7 +248,7 @@ class Resumer:
 
         Raises CannotResume.
         """
-        limit, began = self._components.session.connection.client.wait_limit, time.monotonic()
+        limit, began = self._session.connection.client.wait_limit, time.monotonic()
         while sqlstate.running(state := await self._ask(former)):
             elapsed = time.monotonic() - began
             if limit is not None and elapsed >= limit:
@@ -227,14 +259,14 @@ class Resumer:
                 )
                 late.exit = Exit.TIMEOUT
                 raise late
-            if self._components.session.running is None:
-                self._components.diagnostics.note(f"{former.place}: still running on the service; waiting for it")
+            if self._session.running is None:
+                self._diagnostics.note(f"{former.place}: still running on the service; waiting for it")
                 self._interruption.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
             await asyncio.sleep(poll_wait(elapsed))
         return state
 
     async def _ask(self, former: Step) -> str:
-        session = self._components.session
+        session = self._session
         try:
             state, _ = await session.connection.client.state(former.id, session.context)
         except (UnknownStatement, UsageError):
@@ -269,7 +301,7 @@ class Resumer:
         # The end of the run rolls a transaction back.
         harmless = word in _TRANSACTION and not self._application(statement)
         return (
-            bool(self._components.session.transaction.state)
+            bool(self._session.transaction.state)
             or harmless
             or self._changes_session(statement)
             or (is_repeatable(statement))
@@ -277,7 +309,7 @@ class Resumer:
 
     def _changes_session(self, statement: Lexed) -> bool:
         word = verb(statement)
-        return word in _SESSION or (word in _EMBEDDED and self._components.session.embedded)
+        return word in _SESSION or (word in _EMBEDDED and self._session.embedded)
 
     @staticmethod
     def _application(statement: Lexed) -> bool:

@@ -15,7 +15,7 @@ from sqlshell.errors import UsageError
 from sqlshell.humanize import format_count
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.attachments import reads_stdin
-from sqlshell.shell.running.submission import LexedSubmission, submission_of
+from sqlshell.shell.running.statement import LexedSubmission, submission_of
 from sqlshell.shell.scripts.variables import Variables
 from sqlshell.sql.analysis.copy_statements import is_copy
 from sqlshell.sql.analysis.kinds import is_repeatable

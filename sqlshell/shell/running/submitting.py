@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from msgspec.structs import replace
 
 from sqlshell.client.http.upload import Attachment
 from sqlshell.client.statements.client import StatementBatch
+from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, StatementError, Unreadable, UsageError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.origin import EMPTY, Own, Text, joined
@@ -19,67 +19,60 @@ from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.bugs import bug_of
-from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.components import CommandInfo, ShellComponents
 from sqlshell.shell.running.attachments import reads_stdin
-from sqlshell.shell.running.background import Job
-from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.running.submission import LexedSubmission, submission_of
-from sqlshell.shell.session import Running
+from sqlshell.shell.running.statement import LexedSubmission, Running, submission_of
 from sqlshell.sql.analysis.copy_statements import CopyStatement, returns_rows
 from sqlshell.sql.analysis.files import refuse_files
 from sqlshell.sql.analysis.kinds import is_repeatable, replaced_parts
 from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed
-from sqlshell.sql.script.items import Item
+from sqlshell.sql.script.items import BackslashCommand, Item
 from sqlshell.sql.script.scanner import Statement, copies_from_stdin
 from sqlshell.sql.script.splitting import statements
 
 if TYPE_CHECKING:
-    from sqlshell.shell.records.checkpoint import Step
     from sqlshell.shell.records.transcript import Transcript
-    from sqlshell.shell.running.dry_run import DryRun
-    from sqlshell.shell.running.resuming import Resumer
     from sqlshell.shell.running.send_ahead import SendAhead
 
 
-class SubmitRequest(Struct, frozen=True):
-    """A statement, and the consumer of its result, which replaces the normal display.
+CarryOut = Callable[[Own], Awaitable[None]]
+"""Carries out a command with these arguments."""
 
-    In a `verbatim` text no variables are substituted. `described_for` is the command that sends it for its columns
-    alone, and `rows_for` the one that runs it only if it returns rows.
-    `from_transcript` says that it comes from a transcript that the user chose, whose files may be opened on an embedded
-    service.
+
+class Use(Struct, frozen=True):
+    """What becomes of the result of a statement: `consumer` receives it, otherwise it is displayed, or written to the
+    file or command `output`.
     """
 
-    statement: Statement
     consumer: Consumer | None = None
     expanded: bool = False
     output: Own = EMPTY
     background: bool = False
-    verbatim: bool = False
-    described_for: str = ""
-    rows_for: str = ""
-    from_transcript: bool = False
+    row_limit: int | None = None
     internal: bool = False
     """Whether the shell itself made the statement, so that no record of the script's statements has it."""
-    step: Step | None = None
-    """The step of a run with --checkpoint."""
+    opens_files: bool = False
+    """Whether an embedded service may open the files that the statement names: the user chose the transcript that has
+    it.
+    """
+
+
+DISPLAYED = Use()
 
 
 class Submitter:
-    """Submits statements to the service, and passes on their results."""
+    """Carries out the statements and commands of a run. A dry run and one with a checkpoint derive from it."""
 
-    def __init__(
-        self,
-        components: ShellComponents,
-        foreground: Foreground,
-        dry_run: DryRun | None,
-        resumer: Resumer | None,
-    ) -> None:
-        """With a `dry_run`, statements are passed to it instead of the service."""
-        self._dry_run = dry_run
-        self.resumer = resumer
+    sends = True
+    """Whether anything is sent to the service."""
+    records = False
+    """Whether what has been done is recorded, so that another run can skip it."""
+
+    def __init__(self, components: ShellComponents) -> None:
+        """Create it for the shell that has these components."""
         self.skipped = False
         """Whether --resume skipped the last statement."""
+        self._components = components
         self._session = components.session
         self._position = components.position
         self._conditions = components.conditions
@@ -89,48 +82,48 @@ class Submitter:
         self._result_output = components.result_output
         self._front_end = components.front_end
         self._diagnostics = components.diagnostics
-        self._foreground = foreground
-        self._modes = components.modes
+        self._foreground = components.foreground
+        self._statistics = components.modes.statistics
         self._send_ahead: SendAhead | None = None
         self._transcript: Transcript | None = None
 
-    async def submit(self, request: SubmitRequest) -> None:
-        """Run a statement; variables may turn it into several. Raises ShellError."""
-        statement = request.statement
-        self._position.at(statement.line or self._position.line, statement.column)
-        if self._dry_run is not None and not request.verbatim:
-            self._dry_run.check_variables(statement)
-        if not request.verbatim and (filled := self._substituted(statement)) is not None:
-            # A value from a variable is never a command.
-            parts = statements(filled)
-            if filled.text != statement.text:
-                self._position.at(self._position.line)
-            if any(part.copies for part in parts) and not statement.copies:
-                raise Unreadable(
-                    "COPY … FROM STDIN comes from a variable: its data cannot be distinguished from statements",
-                    "write FROM STDIN in the statement itself; the script was stopped",
-                )
-            parts[-1:] = [replace(part, ending=part.ending or statement.ending) for part in parts[-1:]]
-            for number, part in enumerate(parts, 1):
-                self._buffer.remember(part)
-                await self._submit_one(
-                    request if number == len(parts) else SubmitRequest(part, described_for=request.described_for)
-                )
-            return
-        self._buffer.remember(statement)
-        await self._submit_one(request)
+    async def submit(self, statement: Statement, use: Use = DISPLAYED, *, verbatim: bool = False) -> None:
+        """Run a statement; variables, which a `verbatim` one does not have, may turn it into several.
 
-    def _substituted(self, statement: Statement) -> Text | None:
-        """The statement with variables substituted; None if there are none."""
-        if not statement.substituted and ":" not in statement.text:
-            return None
-        whole, substituted = statement.whole, statement.substituted
-        filled = self._variables.substitute(
-            whole.part(substituted, len(whole.text)) if substituted else statement.lexed
-        )
-        if not substituted and filled == whole and ";" not in statement.text:
-            return None
-        return joined([whole.part(0, substituted), filled])
+        Raises ShellError.
+        """
+        self._position.at(statement.line or self._position.line, statement.column)
+        parts = [statement] if verbatim else self._parts(statement)
+        for number, part in enumerate(parts, 1):
+            self._buffer.remember(part)
+            if self._session.options.echo:
+                self._diagnostics.say(part.text, verbatim=True)
+            await self._carry_out(part, use if number == len(parts) else Use(row_limit=use.row_limit))
+
+    async def submit_query(self, statement: Statement, consumer: Consumer, command: str) -> None:
+        """Run a statement whose rows a command writes, unless it is of a kind that returns none. Raises ShellError."""
+        self._position.at(statement.line or self._position.line, statement.column)
+        self._buffer.remember(statement)
+        require_rows(statement.lexed, f"\\{command}")
+        await self.submit(statement, Use(consumer), verbatim=True)
+
+    async def command(self, command: CommandInfo, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
+        """Carry out a command with these arguments. Raises ShellError."""
+        await carry_out(args)
+
+    async def once(self, name: str, text: str, work: Callable[[], Awaitable[None]]) -> None:
+        """Do the work of a command, unless an earlier run has done it; `text` identifies it. Raises ShellError."""
+        await work()
+
+    def received(self, values: Mapping[str, str | None]) -> None:
+        """Note that \\gset has set these variables from the result of the last statement. Raises OutputError."""
+
+    def finish(self, *, complete: bool) -> None:
+        """End all scripts, which are `complete` if none failed. Raises ShellError."""
+
+    def close(self) -> None:
+        """Stop recording."""
+        self.record(EMPTY)
 
     def record(self, path: Own) -> None:
         """Write a transcript to a file from now on; "" stops. Raises OutputError."""
@@ -148,13 +141,8 @@ class Submitter:
         if self._send_ahead is not None and self._send_ahead.done:
             self._send_ahead = None
             connection.journal.flush()
-        sends_singly = session.interactive or connection.offline is not None or self._dry_run is not None
-        if (
-            self._send_ahead is not None
-            or self.resumer is not None
-            or sends_singly
-            or not connection.client.supports_batches
-        ):
+        sends_singly = session.interactive or connection.offline is not None
+        if self._send_ahead is not None or sends_singly or not connection.client.supports_batches:
             return
         if not self._conditions.active or self._attachments.waiting or not self._result_output.takes_several:
             return
@@ -184,19 +172,67 @@ class Submitter:
             self._diagnostics.warn(warning)
         return ran
 
-    async def _submit_one(self, request: SubmitRequest) -> None:
+    def _parts(self, statement: Statement) -> Sequence[Statement]:
+        """The statements that the text is with the values of its variables. Raises Unreadable."""
+        filled = self._substituted(statement)
+        if filled is None:
+            return [statement]
+        # A value from a variable is never a command.
+        parts = statements(filled)
+        if filled.text != statement.text:
+            self._position.at(self._position.line)
+        if any(part.copies for part in parts) and not statement.copies:
+            raise Unreadable(
+                "COPY … FROM STDIN comes from a variable: its data cannot be distinguished from statements",
+                "write FROM STDIN in the statement itself; the script was stopped",
+            )
+        return [*parts[:-1], *(replace(part, ending=part.ending or statement.ending) for part in parts[-1:])]
+
+    def _substituted(self, statement: Statement) -> Text | None:
+        """The statement with variables substituted; None if there are none."""
+        if not statement.substituted and ":" not in statement.text:
+            return None
+        whole, substituted = statement.whole, statement.substituted
+        filled = self._variables.substitute(
+            whole.part(substituted, len(whole.text)) if substituted else statement.lexed
+        )
+        if not substituted and filled == whole and ";" not in statement.text:
+            return None
+        return joined([whole.part(0, substituted), filled])
+
+    async def _carry_out(self, item: Statement, use: Use) -> None:
+        """Run one statement. Raises ShellError."""
+        statement = item.lexed
+        self._refuse_data(statement)
+        if use.consumer is None and (copy := returns_rows(statement)) is not None:
+            statement, use = await self._copied_out(statement, use, copy)
+        if use.consumer is None and not use.background:
+            self._result_output.check_next(statement, use.output)
+            seen = self._session.interactive and not use.output and not self._result_output.exporting
+            if seen and self._session.embedded:
+                use = replace(use, row_limit=self._session.options.rowlimit or None)
+        await self._send(item, statement, use)
+
+    async def _send(self, item: Statement, statement: Lexed, use: Use) -> None:
+        """Send a statement; `item` is what the script says. Raises ShellError."""
         session, connection = self._session, self._session.connection
-        statement = self._buffer.last.lexed
-        options = session.options
-        if options.echo:
-            self._diagnostics.say(statement.text, verbatim=True)
-        if request.rows_for:
-            require_rows(statement, f"\\{request.rows_for}")
-        if self._dry_run is not None:
-            statement, files = await self._checked(statement, request)
-            self._dry_run.statement(statement, self._buffer.last.ending)
-            self._attachments.mark_sent(files)
+        if self._send_ahead is not None and not self._send_ahead.done:
+            await self._run(self._send_ahead.next(item), use, self._send_ahead.batch)
             return
+        statement, files = await self._checked(statement, use)
+        # Statements for the embedded service are never retried: it is always reachable.
+        may_retry = not connection.embedded and is_repeatable(statement)
+        submission = submission_of(statement, files, use.row_limit, repeatable=may_retry, ending=item.ending)
+        if connection.offline is not None:
+            connection.offline(submission, session.context)
+        elif use.background:
+            self._start_job(submission)
+        else:
+            await self._run(submission, use)
+        self._attachments.mark_sent(files)
+
+    def _refuse_data(self, statement: Lexed) -> None:
+        """Raise an error for a statement whose data would be what follows in the script."""
         if copies_from_stdin(statement):
             raise StatementError(
                 "COPY … FROM STDIN has no data here",
@@ -210,77 +246,35 @@ class Submitter:
                 "put the data into a file and use its name; the script was stopped",
                 Where(sqlstate.UNSUPPORTED),
             )
-        if request.consumer is None and (copy := returns_rows(statement)) is not None:
-            statement, request = await self._copied_out(statement, request, copy)
-        if request.consumer is None and not request.background:
-            self._result_output.check_next(statement, request.output)
-        limit = None
-        shown = not request.output and not self._result_output.exporting and request.consumer is None
-        if connection.embedded and session.interactive and shown and not request.background:
-            limit = options.rowlimit or None
-        if request.described_for:
-            await self.check_describable(statement, request.described_for)
-            # The command asks for the columns alone.
-            limit = 0
-        if self.resumer is not None:
-            if request.background:
-                raise UsageError("background statements cannot be used with --checkpoint", "run it without & or \\bg")
-            consumed, output = request.consumer is not None, bool(request.output)
-            step = await self.resumer.statement(statement, self.run_again, consumed=consumed, output=output)
-            self.skipped = step is None
-            if step is None:
-                return
-            request = replace(request, step=step)
-        if self._send_ahead is not None and not self._send_ahead.done:
-            await self._run(self._send_ahead.next(request.statement), request, self._send_ahead.batch)
-            return
-        statement, files = await self._checked(statement, request)
-        # Statements for the embedded service are never retried: it is always reachable.
-        may_retry = not connection.embedded and is_repeatable(statement)
-        submission = submission_of(statement, files, limit, repeatable=may_retry, ending=self._buffer.last.ending)
-        if connection.offline is not None:
-            connection.offline(submission, session.context)
-        elif request.background:
-            job = session.state.background.start(submission, session.context, self._recording_job(statement))
-            session.state.last_job = job.number
-            text = f"[{job.number}] is running in the background; \\jobs lists it"
-            self._diagnostics.report(text, always=session.interactive)
-        else:
-            await self._run(submission, request)
-        self._attachments.mark_sent(files)
 
-    async def _checked(self, statement: Lexed, request: SubmitRequest) -> tuple[Lexed, Sequence[Attachment]]:
+    async def _checked(self, statement: Lexed, use: Use) -> tuple[Lexed, Sequence[Attachment]]:
         """A statement that may be sent, and its attachments. Raises ShellError for one that may not."""
         connection = self._session.connection
-        if connection.embedded and not request.from_transcript:
+        if connection.embedded and not use.opens_files:
             refuse_files(statement)
         await connection.policy.check(statement, self._front_end.ask)
         return self._attachments.prepare(statement)
 
-    def _recording_job(self, statement: Lexed) -> Callable[[Job], None] | None:
-        """Writes the statistics of a background statement when it has ended; None without statistics."""
-        statistics = self._modes.statistics
-        if statistics is None:
-            return None
-        place = self._position.script, self._position.line
-        redacted = self._session.redact(statement)
+    def _start_job(self, submission: LexedSubmission) -> None:
+        session = self._session
+        job = session.state.background.start(submission, session.context, self._position.place)
+        session.state.last_job = job.number
+        if self._statistics is not None and job.task is not None:
+            job.task.add_done_callback(lambda _: self._write_statistics(job))
+        text = f"[{job.number}] is running in the background; \\jobs lists it"
+        self._diagnostics.report(text, always=session.interactive)
 
-        def ended(job: Job) -> None:
-            running = Running(job.began, job.statement_id, answered=job.answered, timing=job.timing)
-            running.sql_state, running.ended = job.sql_state, time.monotonic()
-            statistics.write(*place, redacted, running, job.rows, job.error)
+    def _write_statistics(self, ended: Running) -> None:
+        if self._statistics is not None:
+            self._statistics.write(ended, self._session.redact(ended.statement))
 
-        return ended
-
-    async def _copied_out(
-        self, statement: Lexed, request: SubmitRequest, copy: CopyStatement
-    ) -> tuple[Lexed, SubmitRequest]:
+    async def _copied_out(self, statement: Lexed, use: Use, copy: CopyStatement) -> tuple[Lexed, Use]:
         """A COPY … TO STDOUT without its options, which are carried out here; as it is if the engine carries them out.
         Raises UsageError.
         """
         connection, form = self._session.connection, None
-        if request.background:
-            return statement, request
+        if use.background:
+            return statement, use
         from sqlshell.output.copy_format import copied_data, copy_format
 
         if connection.offline is None and await connection.service.engine_copies_data():
@@ -288,13 +282,9 @@ class Submitter:
         elif copy.wrong is None and (copy.options or "format" not in self._session.options.chosen):
             statement, form = Lexed(statement.whole.part(0, copy.end)), copy_format(copy)
         if form is None:
-            return statement, request
-        self._result_output.check(request.output, form)
-        return statement, replace(request, consumer=partial(self._result_output.show, output=request.output, form=form))
-
-    async def run_again(self, statement: Lexed) -> None:
-        """Run a statement that only changes the session, and show nothing of it. Raises ShellError."""
-        await self.send(submission_of(statement))
+            return statement, use
+        self._result_output.check(use.output, form)
+        return statement, replace(use, consumer=partial(self._result_output.show, output=use.output, form=form))
 
     async def check_describable(self, sql: Sql, command: str) -> None:
         """Raise UsageError if a statement that may write would run for its columns."""
@@ -306,57 +296,48 @@ class Submitter:
 
     async def send(self, submission: LexedSubmission) -> None:
         """Run a statement that the shell itself made, and show nothing of it. Raises ShellError."""
-        statement = Statement(submission.sql, 0, 0, True)
-        await self._run(submission, SubmitRequest(statement, discard, internal=True))
+        await self._run(submission, Use(discard, internal=True))
 
-    async def _run(
-        self, submission: LexedSubmission, request: SubmitRequest, batch: StatementBatch | None = None
-    ) -> None:
+    async def _run(self, submission: LexedSubmission, use: Use, batch: StatementBatch | None = None) -> None:
         """Wait for the statement, and store what following statements may refer to; `batch` has it if it was sent with
         others.
         """
         session, state, result_output = self._session, self._session.state, self._result_output
-        failure: ShellError | None = None
         # After USE, the context may contain a name that does not exist.
         context = replace(state.context, **dict.fromkeys(replaced_parts(submission.statement), ""))
         session.rows = None
         before = state.transaction.state
-        show = request.consumer or partial(result_output.show, expanded=request.expanded, output=request.output)
+        show = use.consumer or partial(result_output.show, expanded=use.expanded, output=use.output)
         show = state.result_history.recording(show, state)
         if self._transcript is not None:
             show = self._transcript.recording(show)
         if result_output.logging:
             result_output.note(f"{session.redact(submission.statement)};\n")
-        step, session.on_identified = request.step, None
-        if step is not None and self.resumer is not None:
-            self.resumer.sent(step, submission.statement)
-            session.on_identified = partial(self.resumer.identified, step)
-        completed = False
+        failure: ShellError | None = None
         try:
-            await self._foreground.run(submission, context, show, quiet=request.consumer is not None, batch=batch)
-            completed = True
+            await self._foreground.run(submission, context, show, quiet=use.consumer is not None, batch=batch)
         except Exception as error:
             failure = error if isinstance(error, ShellError) else bug_of(error)
             has_no_secret = session.redact(submission.statement) == submission.sql
             result_output.note(f"-- error[{failure.where.sql_state}]: {failure.message if has_no_secret else ''}\n")
             raise
         finally:
-            session.on_identified = None
-            self._variables.record_outcome(failure)
             if state.transaction.state and not before:
                 state.transaction.begun_at = str(self._position)
-            if self._transcript is not None:
-                self._transcript.write(submission.statement, context, session, failure)
-            if self._modes.statistics is not None and not request.internal and session.ended is not None:
-                place = self._position.script, self._position.line
-                redacted = session.redact(submission.statement)
-                self._modes.statistics.write(*place, redacted, session.ended, session.rows, failure)
-            if step is not None and self.resumer is not None and (completed or failure is not None):
-                undone = failure is None and session.ended is not None and session.ended.rolls_back
-                self.resumer.ended(step, submission.statement, failure, undone=undone)
+            self._record(submission.statement, context, failure, internal=use.internal)
         if self._front_end.browse is not None and result_output.take_browse_request():
             async with state.result_history.open() as result:
                 await self._front_end.browse(result)
+
+    def _record(self, statement: Lexed, context: SessionContext, failure: ShellError | None, *, internal: bool) -> None:
+        """Record the outcome of a statement, for the following ones and in the files that the user wants of it."""
+        session = self._session
+        self._variables.record_outcome(failure)
+        if self._transcript is not None:
+            self._transcript.write(statement, context, session, failure)
+        if (ended := session.ended) is not None and not internal:
+            ended.place, ended.rows, ended.error = self._position.place, session.rows, failure
+            self._write_statistics(ended)
 
 
 async def discard(result: Result) -> Summary:

@@ -83,7 +83,7 @@ async def _end_transaction(shell: Shell, state: SessionState) -> None:
         )
     elif shell.exit == Exit.DONE:
         await shell.run_script([Own("COMMIT;")], "")
-    elif await shell.run_script([Own("ROLLBACK;")], "") and not (state.transaction.state or shell.dry_run):
+    elif await shell.run_script([Own("ROLLBACK;")], "") and not (state.transaction.state or not shell.submitter.sends):
         shell.diagnostics.warn("the transaction of all scripts was rolled back")
 
 

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
 from msgspec.structs import replace
 
@@ -20,38 +22,77 @@ from sqlshell.errors import (
     Unread,
     Unreadable,
     UsageError,
+    Where,
 )
+from sqlshell.interface import sqlstate
 from sqlshell.origin import EMPTY, Own
-from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.running.failures import AlreadyReported, Failures, cause_of
-from sqlshell.shell.running.item_runner import ItemRunner
-from sqlshell.shell.running.submitting import Submitter
+from sqlshell.shell.command_shell import CommandShell
+from sqlshell.shell.running.failures import AlreadyReported, cause_of
+from sqlshell.shell.running.submitting import Use
+from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.inline_copy import InlineCopy
+from sqlshell.shell.scripts.position import ScriptPlace
 from sqlshell.shell.scripts.reading import next_chunk, read_script, relative_to_script, skipped_message
-from sqlshell.shell.scripts.script_place import ScriptPlace
-from sqlshell.sql.script.scanner import BackslashCommand, Item, State
+from sqlshell.sql.analysis.copy_statements import is_copy
+from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, State, Statement
+
+if TYPE_CHECKING:
+    from sqlshell.shell.commands.command import Command
 
 DEEPEST_INCLUDE = 50
 NOT_CONNECTED = (ConnectionFailed, NotAuthenticated)
 """Errors of \\c, which changes nothing if it fails."""
 
+_UNTERMINATED: Final = {
+    State.SINGLE_QUOTE: "unterminated string",
+    State.DOUBLE_QUOTE: "unterminated quoted identifier",
+    State.BACK_QUOTE: "unterminated quoted identifier",
+    State.DOLLAR_QUOTE: "unterminated dollar-quoted string",
+    State.BLOCK_COMMENT: "unterminated comment",
+    State.PARENTHESIS: "missing closing parenthesis",
+    State.APPLICATION: "BEGIN APPLICATION without END APPLICATION",
+    State.ATOMIC: "BEGIN ATOMIC without END",
+}
+"""The error in a statement that is unfinished at the end of the script."""
+
 
 class ScriptRunner:
-    """Runs scripts, and the scripts that they include."""
+    """Runs scripts, the scripts that they include, and their items. Commands run only if `commands_allowed`."""
 
     def __init__(
-        self, components: ShellComponents, items: ItemRunner, submitter: Submitter, copy: InlineCopy, failures: Failures
+        self,
+        shell: CommandShell,
+        copy: InlineCopy,
+        commands: Callable[[], Mapping[str, Command]],
+        *,
+        commands_allowed: bool,
     ) -> None:
+        """Create it for a shell with these `commands`, by name; `copy` has the data of its COPY statements."""
+        components = shell.components
+        self._shell = shell
+        self._commands = commands
+        self._copy = copy
+        self._commands_allowed = commands_allowed
         self._components = components
+        self._session = components.session
+        self._conditions = components.conditions
         self._buffer = components.buffer
         self._position = components.position
-        self._items = items
-        self._submitter = submitter
-        self._copy = copy
-        self._failures = failures
+        self._interruption = components.interruption
+        self._failures = components.failures
+        self._submitter = shell.submitter
         self._leaving = False
         self._ended_by: ShellError | None = None
         """The error that ended the last script before its end."""
+
+    @contextlib.contextmanager
+    def allowing_commands(self) -> Iterator[None]:
+        """Inside the block, backslash commands run."""
+        before, self._commands_allowed = self._commands_allowed, True
+        try:
+            yield
+        finally:
+            self._commands_allowed = before
 
     def read(self, path: Own) -> Iterator[Own]:
         """The text of a script in chunks, `-` for stdin. Raises UsageError if it cannot be read or is not text."""
@@ -76,7 +117,7 @@ class ScriptRunner:
         last statement. A `typed` text continues the previous one, and its rest is sent only with `send`. `words` are
         the arguments of the script's only command, which are not parsed.
         """
-        depth = self._components.conditions.depth
+        depth = self._conditions.depth
         buffer = contextlib.nullcontext() if typed else self._buffer.separate()
         command_text = chunks[0] if isinstance(chunks, list) and not name else None
         data = contextlib.nullcontext() if typed else self._copy.of_script(command_text)
@@ -94,13 +135,13 @@ class ScriptRunner:
                 self._leaving = False
                 if not typed:
                     with contextlib.suppress(UsageError):
-                        self._components.conditions.close(depth)
+                        self._conditions.close(depth)
 
     @contextlib.contextmanager
     def _showing_place(self, chunks: Iterable[Own], name: str) -> Iterator[None]:
         """Inside the block, a terminal shows which statement of this script runs; not those of included scripts."""
         progress = self._components.front_end.progress
-        if not progress.live or progress.script is not None or self._components.session.interactive:
+        if not progress.live or progress.script is not None or self._session.interactive:
             yield
             return
         progress.script = ScriptPlace.of(chunks, name)
@@ -135,7 +176,7 @@ class ScriptRunner:
 
     def _close_conditions(self, depth: int) -> None:
         try:
-            self._components.conditions.close(depth)
+            self._conditions.close(depth)
         except UsageError as error:
             self._failures.report(error)
 
@@ -164,7 +205,7 @@ class ScriptRunner:
                     self._position.at(item.line)
                     try:
                         await self._submitter.start_batch(items, number, stop=self._failures.stopping)
-                        await self._items.run(item)
+                        await self._run_item(item)
                     except ShellError as error:
                         self._failures.report(error)
                         if isinstance(error, Unread):
@@ -176,15 +217,109 @@ class ScriptRunner:
                             self._ended_by = None if error.misplaces_rest else error
                             ran = await self._submitter.end_batch()
                             self._skip(items[number + 1 + ran :], arriving, name, item, error)
-                            interactive = self._components.session.interactive
+                            interactive = self._session.interactive
                             return interactive or not isinstance(cause_of(error), Interrupted | CannotResume)
                     if self._leaving:
                         return True
         return None
 
+    async def _run_item(self, item: Item) -> None:
+        """Run an item. Raises only ShellError: an unexpected exception is reported as a bug, and the shell goes on."""
+        try:
+            if isinstance(item, CopyLines):
+                await self._copy.take(item)
+            else:
+                self._interruption.check()
+                await self._learn_connection(item)
+                await (self._run_statement(item) if isinstance(item, Statement) else self._run_command(item))
+        except ShellError:
+            self._check_reader()
+            raise
+        except Exception as error:
+            from sqlshell.runtime.bugs import bug_of
+
+            raise bug_of(error, f"\\{item.name}" if isinstance(item, BackslashCommand) else "") from error
+        self._check_reader()
+
+    def _check_reader(self) -> None:
+        """Raises Unread if the reader of a script's output has exited."""
+        if self._components.result_output.reader_left and not self._session.interactive:
+            raise Unread("")
+
+    async def _learn_connection(self, item: Statement | BackslashCommand) -> None:
+        """Ask for psql's variables about the connection, if the item refers to one."""
+        variables, runs = self._components.variables, self._conditions.active
+        if isinstance(item, Statement):
+            refers = variables.lacks_connection(item.text)
+        else:
+            lists = self._session.state.server is None and item.name == "set" and not item.args.strip()
+            refers = lists or variables.lacks_connection(f"{self._buffer.scanner.pending} {item.args}")
+            runs = runs or item.name in CONDITION_COMMANDS
+        if not (refers and runs and self._submitter.sends) or self._session.connection.offline is not None:
+            return
+        from sqlshell.shell.metadata.objects import learn_connection
+
+        await self._interruption.interruptible(learn_connection(self._shell), "conninfo")
+
+    async def _run_statement(self, item: Statement) -> None:
+        active, script = self._conditions.active, self._components.front_end.progress.script
+        if script is not None and len(self._position.scripts) == 1:
+            script.at(item)
+        allowed = self._commands_allowed and not self._shell.restricted
+        if (item.copies or is_copy(item.lexed)) and await self._copy.run_statement(item, commands_allowed=allowed):
+            return
+        if active and item.has_failed_command and not item.terminated:
+            self._shell.diagnostics.warn("the unfinished statement was not run because a command in it failed")
+        elif active:
+            await self._submitter.submit(item, Use(background=item.background))
+        elif self._components.at_prompt:
+            self._shell.diagnostics.say("statement ignored; use \\endif or Ctrl-C to leave the \\if block")
+
+    async def _run_command(self, item: BackslashCommand) -> None:
+        self._components.front_end.progress.clear()
+        if self._shell.restricted and item.name != "unrestrict":
+            raise UsageError(
+                f"\\{item.name}: backslash commands are disabled by \\restrict", "\\unrestrict KEY enables them again"
+            )
+        if await self._copy.run_command(item, commands_allowed=self._commands_allowed):
+            return
+        if not self._commands_allowed:
+            typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
+            raise UsageError(f"{typed}: backslash commands are disabled (--no-commands)")
+        if not self._conditions.active and item.name not in CONDITION_COMMANDS:
+            return
+        from sqlshell.shell.commands.command import find
+
+        command = find(self._commands(), item.name)
+        if command.name in CONDITION_COMMANDS:
+            self._conditions.before_command(command.name, self._buffer.scanner)
+        for statement in self._buffer.substitute_pending():
+            await self._submitter.submit(statement, verbatim=True)
+        args = Own(item.args if self._conditions.evaluates(command.name) else "false")
+        await self._submitter.command(command, item, args, partial(self._carry_out, command, item))
+
+    async def _carry_out(self, command: Command, item: BackslashCommand, args: Own) -> None:
+        conditions = self._conditions
+        depth = conditions.depth
+        try:
+            running = command.run(self._shell, args, item.name, item.words)
+            await self._interruption.interruptible(running, item.name)
+        except ShellError as error:
+            if error.in_command is None:
+                error.in_command = True
+                # Before the text that follows is skipped: \endif restores the statement as it is now.
+                scanner = self._buffer.scanner
+                scanner.unfinished.has_failed_command = scanner.unfinished.started
+                if conditions.depth == depth:
+                    conditions.reject_condition(command.name)
+            raise
+        finally:
+            conditions.after_command(self._buffer.scanner)
+            self._session.skipping = not conditions.active
+
     async def _next_chunk(self, arriving: Iterator[Own]) -> Own | None:
         """The next part of the script; None at its end. Raises ShellError."""
-        if self._components.session.state.background.running_count:
+        if self._session.state.background.running_count:
             chunk = await next_chunk(arriving)
         else:
             chunk = next(arriving, None)
@@ -221,16 +356,14 @@ class ScriptRunner:
         scanner = self._buffer.scanner
         started = scanner.unfinished.started
         in_comment = scanner.state is State.BLOCK_COMMENT and not started
-        if not self._components.conditions.active or not (in_comment or self._components.modes.dry_run):
+        construct = _UNTERMINATED.get(scanner.state)
+        if not self._conditions.active or not construct or not (in_comment or not self._submitter.sends):
             return None
-        from sqlshell.shell.running.dry_run import unterminated
-
-        error = unterminated(scanner.state)
-        if error is not None:
-            self._position.at(scanner.comment_line if in_comment else scanner.unfinished.line or self._position.line)
-            if in_comment:
-                error.hint, error.in_command = "the text after /* was not run; end the comment with */", True
-            self._buffer.clear()
+        error = StatementError(f"{construct} at the end of the script", where=Where(sqlstate.SYNTAX))
+        self._position.at(scanner.comment_line if in_comment else scanner.unfinished.line or self._position.line)
+        if in_comment:
+            error.hint, error.in_command = "the text after /* was not run; end the comment with */", True
+        self._buffer.clear()
         return error
 
     def _abandon_unfinished(self, item: Item, *, warns: bool) -> None:
@@ -242,7 +375,7 @@ class ScriptRunner:
         unfinished = self._buffer.scanner.unfinished
         if not isinstance(item, BackslashCommand) or not unfinished.started:
             return
-        command = self._items.command(item)
+        command = self._commands().get(item.name)
         if self._components.at_prompt or command is None or not command.sends_with(item.args):
             unfinished.has_failed_command = True
         else:

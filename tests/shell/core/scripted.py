@@ -21,12 +21,11 @@ from sqlshell.runtime.streams import Streams
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.components import ScriptModes, ShellComponents
 from sqlshell.shell.connection import Connection
-from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.front_end import FrontEnd, Progress
 from sqlshell.shell.options import Options
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
-from sqlshell.shell.scripts.front_end import ScriptFrontEnd
 from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.session import Session, SessionState
 from sqlshell.shell.shell import Shell
@@ -238,7 +237,7 @@ class Core:
         self.events = self.client.events
         self.stderr, self.screen = io.StringIO(), Screen(self.events)
         diagnostics = Diagnostics(self.stderr)
-        self.front_end = ScriptFrontEnd(diagnostics, NoProgress())
+        self.front_end = FrontEnd(diagnostics, Progress())
         self.environment = ScriptedEnvironment()
         self.journal = WatchedJournal(self.events)
         given = connection(self.client, context, journal=self.journal, label="first", own_session="s1")
@@ -275,7 +274,7 @@ class Core:
         assert await self.shell.run_script([Own(text)], "")
 
     def texts(self) -> dict[str, str]:
-        return {name: value.text for name, value in self.shell.command_shell.variables.items()}
+        return {name: value.text for name, value in self.shell.variables.items()}
 
 
 def failure(state: str = "42601", message: str = "wrong") -> StatementError:

@@ -15,7 +15,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionFailed, Exit, ShellError, UsageError
 from sqlshell.result import Batch, HeldBatches, Result
 from sqlshell.shell.running.background import Background
-from sqlshell.shell.running.submission import submission_of
+from sqlshell.shell.running.statement import submission_of
 from sqlshell.sql.analysis.lexed import lexed
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure, until
 from tests.shell.core.test_transcripts import answers, recorded
@@ -109,13 +109,19 @@ def test_what_is_known_of_a_statement_that_has_ended() -> None:
         core = Core()
         background = Background(Changed(), core.journal, lambda text: None)
         job = background.start(submission_of(lexed("insert 1")), SessionContext(session_id="s1"))
-        assert (job.number, job.sql, job.statement_id, job.sql_state, job.running) == (1, "insert 1", "", "03000", True)
+        assert (job.number, str(job.statement), job.statement_id, job.sql_state, job.running) == (
+            1,
+            "insert 1",
+            "",
+            "03000",
+            True,
+        )
         assert await background.id_of(1) == "id1"
         await background.wait_for_all()
         assert (job.sql_state, job.rows, job.timing, job.running) == ("00000", 5, Timing(1.0, 2.0), False)
         assert job.answered is not None
-        assert background.sessions == [job.session_id]
-        assert job.session_id not in {"", "s1"}
+        assert background.sessions == [job.context.session_id]
+        assert job.context.session_id not in {"", "s1"}
         with pytest.raises(UsageError, match=r"^no such job: \[2\]$"):
             await background.id_of(2)
         assert core.events == ["began id1", "ended id1 00000 None"]

@@ -316,7 +316,7 @@ def test_variables_of_gset_are_kept(run: Run) -> None:
     assert run.sent == ["wrong"]
     assert run.core.texts()["p_a"] == "7"
     with pytest.raises(UsageError, match="came from the service"):
-        run.core.shell.command_shell.variables["p_a"].own("a file")
+        run.core.shell.variables["p_a"].own("a file")
 
 
 def test_rows_on_their_way_to_a_file_are_read_again(run: Run, tmp_path: Path) -> None:
@@ -351,7 +351,7 @@ def test_a_full_disk_sends_nothing(run: Run) -> None:
         def sent(step: object, **_: object) -> None:
             raise OutputError("cannot write checkpoint: no space")
 
-        checkpoint = core.shell._components.modes.checkpoint
+        checkpoint = core.shell.components.modes.checkpoint
         assert checkpoint is not None
         checkpoint.sent = sent  # type: ignore[method-assign]
 

@@ -100,7 +100,7 @@ def test_the_rows_of_a_statement_of_the_shell_are_not_read() -> None:
     async def work() -> Core:
         core = Core(ScriptedClient({"create": Answer(rows=(("1",),))}))
         core.shell.buffer.remember(Statement("last", 0, 0, True))
-        await core.shell.command_shell.execute_silently(["create"])
+        await core.shell.execute_silently(["create"])
         assert core.shell.buffer.last.text == "last"
         return core
 
@@ -134,7 +134,7 @@ def test_steps_are_run_skipped_and_ended(answers: list[str] | None, ran: list[st
         core = Core()
         core.front_end.ask = ask if answers is not None else None
         steps = [("one", Own("select 1;")), ("two", Own("select 2;")), ("end", EMPTY)]
-        await core.shell.command_shell.run_steps(steps)
+        await core.shell.run_steps(steps)
         return core
 
     core = asyncio.run(work())
@@ -152,7 +152,7 @@ def test_no_step_follows_one_that_is_interrupted() -> None:
 
         core.client.on_step = pressed
         steps = [("one", Own("select 1;")), ("two", Own("select 2;"))]
-        await core.shell.command_shell.run_steps(steps)
+        await core.shell.run_steps(steps)
         return core
 
     core = asyncio.run(work())

@@ -25,7 +25,7 @@ def test_sample_data_is_dropped_if_that_is_confirmed(
     async def work() -> None:
         core = Core()
         monkeypatch.setattr(core.front_end, "ask", ask)
-        await guides._remove(core.shell.command_shell, ["orders", "customers"], [])
+        await guides._remove(core.shell, ["orders", "customers"], [])
         assert asked == ["Drop 2 tables of sample data in the schema shop? [y/N] "]
         texts = [sql for sql, _ in core.client.ran]
         if not dropped:

@@ -46,7 +46,7 @@ class Loads:
 def run(script: str, name: str = "") -> tuple[Core, Loads]:
     async def work() -> tuple[Core, Loads]:
         core, loads = Core(), Loads()
-        core.shell.command_shell.copying = loads  # type: ignore[assignment]
+        core.shell.copying = loads  # type: ignore[assignment]
         assert await core.shell.run_script([Own(script)], name)
         return core, loads
 

@@ -11,13 +11,13 @@ import pytest
 
 from sqlshell.errors import Exit
 from sqlshell.origin import Own
-from sqlshell.shell.front_end import NoProgress
-from sqlshell.shell.session import Running
+from sqlshell.shell.front_end import Progress
+from sqlshell.shell.running.statement import Running
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 from tests.shell.core.test_catalog_contents import Service
 
 
-class Live(NoProgress):
+class Live(Progress):
     """A terminal that shows progress: what was shown of each wait, and when it was hidden or cleared."""
 
     live = True

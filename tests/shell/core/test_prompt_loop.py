@@ -16,7 +16,7 @@ from sqlshell.client.service import Service
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.front_end import NoProgress
+from sqlshell.shell.front_end import Progress
 from sqlshell.shell.interactive import loop
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.interactive.loop import changes_catalog, interact
@@ -83,7 +83,7 @@ async def prompting(folder: Path, typed: str = "", width: int = 80, **options: o
         person = Person(
             core.session.options,
             Diagnostics(core.stderr),
-            NoProgress(),
+            Progress(),
             streams,
             state=folder,
             themes=folder,

@@ -10,8 +10,8 @@ import pytest
 
 from sqlshell.errors import ConnectionFailed, Exit, Interrupted, ShellError, UsageError
 from sqlshell.origin import Own
-from sqlshell.shell.front_end import NoProgress
-from sqlshell.shell.scripts.script_place import ScriptPlace
+from sqlshell.shell.front_end import Progress
+from sqlshell.shell.scripts.position import ScriptPlace
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 
 
@@ -188,7 +188,7 @@ def test_a_bug_does_not_end_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
     assert core.shell.exit == Exit.SERVICE
 
 
-class Terminal(NoProgress):
+class Terminal(Progress):
     """A terminal that shows progress: the label and the share of the script at each wait."""
 
     live = True

@@ -185,9 +185,7 @@ def test_a_statement_that_is_not_waited_for_any_more_is_not_one_after_it() -> No
     async def work() -> tuple[int, str]:
         core = Core(client)
         items = [item for item in split("select 1;\nselect 2;\nselect 3;\n") if isinstance(item, Statement)]
-        ahead = await plan(
-            items, 0, client, Policy(), core.shell.command_shell.variables, stop=True, embedded=False, piped=False
-        )
+        ahead = await plan(items, 0, client, Policy(), core.shell.variables, stop=True, embedded=False, piped=False)
         assert ahead is not None
         client.behind = 1
         ahead.next(items[0])

@@ -24,7 +24,7 @@ def suggested(
         core = Core(context=SessionContext(database="d", schema="s"))
         await core.run("\\set alpha 1\n\\set beta 'two words'\n")
         prepare(core)
-        return arguments(core.shell.command_shell, name, typed, before)
+        return arguments(core.shell, name, typed, before)
 
     return asyncio.run(work())
 
@@ -129,9 +129,9 @@ def test_saved_queries(tmp_path: Path) -> None:
         core.environment.queries = tmp_path / "queries.toml"
         await core.run("\\n+ report select 1\n")
         await core.shell.run_script([Own("\\n+ long select '" + "x" * 80 + "'\n")], "")
-        found = [arguments(core.shell.command_shell, "n", "", ()), arguments(core.shell.command_shell, "n+", "re", ())]
+        found = [arguments(core.shell, "n", "", ()), arguments(core.shell, "n+", "re", ())]
         core.environment.queries = tmp_path
-        return [*found, arguments(core.shell.command_shell, "n", "", ())]
+        return [*found, arguments(core.shell, "n", "", ())]
 
     listed, removed, unreadable = asyncio.run(work())
     long = f"select '{'x' * 52}"
@@ -147,7 +147,7 @@ def test_earlier_statements() -> None:
     async def work() -> list[Suggestion]:
         core = Core()
         await core.run(f"select '{'x' * 60}';\n")
-        return arguments(core.shell.command_shell, "fetch", "", ())
+        return arguments(core.shell, "fetch", "", ())
 
     assert asyncio.run(work()) == [Suggestion("id1", "fetch", f"finished select '{'x' * 32}")]
 

@@ -12,9 +12,10 @@ from typing import Any, TextIO
 from sqlshell.humanize import byte_size, elapsed_time, short_number
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.runtime.streams import shows_unicode
+from sqlshell.shell.front_end import Progress
 from sqlshell.shell.interactive.terminal import progress_report
-from sqlshell.shell.scripts.script_place import ScriptPlace
-from sqlshell.shell.session import Running
+from sqlshell.shell.running.statement import Running
+from sqlshell.shell.scripts.position import ScriptPlace
 
 SIGNS, PLAIN_SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 FIRST_SECONDS = 0.15
@@ -42,7 +43,7 @@ def plain(text: str, part: str) -> str:
     return text
 
 
-class ProgressLine:
+class ProgressLine(Progress):
     """Draws on `stream`, a terminal, between show() and hide(); draws nothing for very short waits.
 
     In a script the line stays from one statement to the next, until something else is written: see clear(). `look`
