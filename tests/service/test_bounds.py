@@ -371,7 +371,7 @@ def test_a_stream_is_read_by_the_width_of_its_rows(engine: DuckdbEngine, monkeyp
     connection.close()
 
     async def read() -> list[list[str]]:
-        open_ = streams.Streams(engine, {relation}, asyncio.to_thread)
+        open_ = streams.Streams(engine, [relation], asyncio.to_thread)
         query = open_.begin("q", feed, 0)
         position, found = 0, []
         while position < 6000:

@@ -410,7 +410,7 @@ def test_rows_are_not_evaluated_for_a_query_that_has_ended() -> None:
             left.set()
 
     async def work() -> None:
-        streams = Streams(cast(Any, Slow()), set(), asyncio.to_thread)
+        streams = Streams(cast(Any, Slow()), (), asyncio.to_thread)
         feed = StreamQuery(("d", "s", "t"), [], "select")
         query = streams.begin("q", feed, 0)
         reading = asyncio.ensure_future(streams.next(query, 0))

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
-from sqlshell.service.engines.engine import FOLDERS, RENDERING, RESULTS, SPOOL, CatalogQuery, Engine, Limits, Relation
+from sqlshell.service.engines.engine import FOLDERS, RENDERING, RESULTS, SPOOL, Engine, Limits, Relation
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.pools import DEFAULT, Pool, Size, size_of
 from sqlshell.service.organizations.streams import Streams
@@ -75,10 +75,8 @@ class Organization:
         self.owner = owner
         self._threads = ThreadPoolExecutor(running + OTHERS, thread_name_prefix="organization")
         self._pools: dict[str, Pool] = {}
-        relations = (json.loads(item.name) for item in self.catalog.objects(organization_id, "stream"))
-        known = {(database, schema, name) for database, schema, name in relations}
-        self.streams = Streams(engine, known, self.run)
-        self.read_table_ids()
+        relations = [json.loads(item.name) for item in self.catalog.objects(organization_id, "stream")]
+        self.streams = Streams(engine, ((database, schema, name) for database, schema, name in relations), self.run)
 
     @property
     def name(self) -> str:
@@ -132,27 +130,15 @@ class Organization:
                     await self.pool(name)
 
     def add_stream(self, relation: Relation, detail: Mapping[str, Any]) -> None:
+        """Record a new stream."""
         self.catalog.add(self.id, "stream", json.dumps(relation), detail)
-        self._tables[relation] = self._table_id(relation)
-        self.streams.known.add(relation)
+        self.streams.add(relation)
 
     def check_streams(self) -> None:
         """Remove streams whose relation was dropped or replaced."""
-        for relation in list(self.streams.known):
-            table = self._table_id(relation)
-            if not table or table != self._tables.get(relation):
-                self.streams.forget(relation)
-                with contextlib.suppress(Failure):
-                    self.catalog.drop(self.id, "stream", json.dumps(relation))
-
-    def read_table_ids(self) -> None:
-        """Read the table IDs of all streams again, because they change when the engine is opened."""
-        self._tables = {relation: self._table_id(relation) for relation in self.streams.known}
-
-    def _table_id(self, relation: Relation) -> str:
-        """An ID that distinguishes a table from others of its name while the engine is open; "" for no table."""
-        rows = self.engine.catalog(CatalogQuery("relation", *relation))
-        return rows[0][0] if rows else ""
+        for relation in self.streams.forget_dropped():
+            with contextlib.suppress(Failure):
+                self.catalog.drop(self.id, "stream", json.dumps(relation))
 
     async def run(self, work: Callable[..., Any], *given: Any) -> Any:
         """Do work in a thread of the organization, which is not shared with others; a statement of the engine holds a
@@ -376,41 +362,38 @@ class Organizations:
         from sqlshell.service.organizations.copies import Copies
 
         base = self.folder(organization_id)
-        databases = base / "databases"
-        databases.mkdir(mode=0o700, exist_ok=True)
-        known, broken = self._databases(organization_id, databases)
-        made_first = "" if known or broken else f"{uuid.uuid4()}.data"
-        shutil.rmtree(base / "copies", ignore_errors=True)
+        first = f"{uuid.uuid4()}.data"
+        broken: dict[tuple[str, str], str] = {}
         organization: Organization | None = None
+        shutil.rmtree(base / "copies", ignore_errors=True)
 
         def config() -> EngineConfig:
+            nonlocal broken
             for name in ("temporary", SPOOL):
                 shutil.rmtree(base / name, ignore_errors=True)
             for name in (*FOLDERS, "temporary", RESULTS, RENDERING):
                 (base / name).mkdir(mode=0o700, exist_ok=True)
-            known, broken = self._databases(organization_id, databases)
-            if not known and not broken and made_first:
-                known[DATABASE] = databases / made_first
+            known, broken = self._databases(organization_id, base / "databases")
+            if not known and not broken and organization is None:
+                known[DATABASE] = base / "databases" / first
             return EngineConfig(base, known, self._limits(), self._system())
 
-        def broken_now() -> dict[tuple[str, str], str]:
-            _, broken = self._databases(organization_id, databases)
+        def all_broken() -> dict[tuple[str, str], str]:
             return broken | {("database", name): reason for name, reason in engine.opened.broken.items()}
 
         def renewed() -> None:
             if organization is not None:
-                organization.broken = broken_now()
-                organization.read_table_ids()
+                organization.broken = all_broken()
+                organization.streams.look_again()
 
         engine = RemoteEngine(config, renewed)
         settings = self.settings
         copies = Copies(engine, base / "copies", Limits(settings.threads, settings.memory), settings.quota)
-        broken = broken_now()
-        if made_first and not broken:
+        if (base / "databases" / first).exists() and not all_broken():
             # Recorded only once it exists, because a recorded database without a file counts as broken.
-            self.catalog.add(organization_id, "database", DATABASE, {"file": made_first})
+            self.catalog.add(organization_id, "database", DATABASE, {"file": first})
         organization = Organization(organization_id, engine, self, settings.running, copies, engine.opened.protections)
-        organization.broken = broken
+        organization.broken = all_broken()
         # A killed service may not have recorded that a stream was dropped.
         organization.check_streams()
         return organization

@@ -42,7 +42,6 @@ class Session(Struct, eq=False):
     created: float = field(default_factory=time.time)
     ended: bool = False
     """Whether it was terminated: its queued statements do not run."""
-    closed: bool = False
     lost: bool = False
     """Whether it replaces a session that another process of the service has lost, which its sender does not know yet.
     """
@@ -140,10 +139,26 @@ class Session(Struct, eq=False):
         self.settle("")
         self.before = replace(self), self.connection.database, self.connection.schema
         try:
-            self._adopt(request, organizations)
+            if self.schema_dropped and self.connection.transaction != "failed":
+                self.connection.use(self.connection.database, "")
+                self.schema_dropped = False
+            if request.organization:
+                self.use_organization(request.organization, organizations)
+            if request.role and request.role != self.role:
+                self.use("role", request.role)
+            for kind, name in (("store", request.store), ("compute_pool", request.compute_pool)):
+                if name and name != getattr(self, kind):
+                    try:
+                        self.use(kind, name)
+                    except Failure as failure:
+                        self._lose(kind, name, failure)
+            self._place(request.database or "", request.schema or "")
         except Failure:
             self._restore()
             raise
+        if request.database and "database" not in self.context_failures:
+            self.database_chosen = True
+        self.timezone = (request.parameters and request.parameters.timezone) or self.timezone
 
     def settle(self, state: str) -> None:
         """Forget the context before the latest request, whose first statement has finished with this sqlState. If it
@@ -168,26 +183,6 @@ class Session(Struct, eq=False):
                 self.connection.use(database, schema)
         self.role, self.store, self.compute_pool = old.role, old.store, old.compute_pool
         self.timezone, self.database_chosen = old.timezone, old.database_chosen
-
-    def _adopt(self, request: StatementRequest, organizations: Organizations) -> None:
-        if self.schema_dropped and self.connection.transaction != "failed":
-            self.connection.use(self.connection.database, "")
-            self.schema_dropped = False
-        if request.organization:
-            self.use_organization(request.organization, organizations)
-        if request.role and request.role != self.role:
-            self.use("role", request.role)
-        for kind, name in (("store", request.store), ("compute_pool", request.compute_pool)):
-            if name and name != getattr(self, kind):
-                try:
-                    self.use(kind, name)
-                except Failure as failure:
-                    self._lose(kind, name, failure)
-        self._place(request.database or "", request.schema or "")
-        self.database_chosen = self.database_chosen or (
-            bool(request.database) and "database" not in self.context_failures
-        )
-        self.timezone = (request.parameters and request.parameters.timezone) or self.timezone
 
     def _place(self, database: str, schema: str) -> None:
         """Change the database and schema, as far as they exist."""
@@ -325,8 +320,7 @@ class Sessions:
 
     def end(self, session: Session) -> None:
         """Close a session."""
-        if not session.closed:
-            session.closed = True
+        if session in self._opened:
             self._opened.discard(session)
             self.uncount(session.caller.token_id)
             session.settle("")
@@ -388,7 +382,7 @@ class Sessions:
         """
         organization = by.organization
         among = list(self._opened) if organization.engine.capabilities.databases else [by]
-        sessions = [item for item in among if item.organization is organization and not item.closed]
+        sessions = [item for item in among if item.organization is organization]
         initial = organization.engine.traits.initial_schema
         placed = [item for item in sessions if item.connection.schema != initial and not item.connection.transaction]
         if not placed:

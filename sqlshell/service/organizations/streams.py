@@ -10,13 +10,13 @@ import asyncio
 import contextlib
 import itertools
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, cast
 
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Engine, LocalEngine, Relation, StreamQuery
+from sqlshell.service.engines.engine import CatalogQuery, Engine, LocalEngine, Relation, StreamQuery
 from sqlshell.service.failure import Failure
 
 SEGMENT = 2000
@@ -39,16 +39,23 @@ Place = tuple[int, int]
 """The progress of a reader: a position, and the number of rows from there that it has already received."""
 
 
-class Query(Struct, eq=False):
-    """A SELECT on a stream: its start position, its readers, and how it `ended` (None while it runs).
+class Stream(Struct, eq=False):
+    """A stream; one that is dropped and created again is a different one.
 
-    `table` counts the tables with the stream's name: a stream that is dropped and created again is a different one.
+    `table` is an ID that distinguishes its table from others of its name while the engine is open.
     """
+
+    table: str = ""
+    dropped: bool = False
+
+
+class Query(Struct, eq=False):
+    """A SELECT on a stream: its start position, its readers, and how it `ended` (None while it runs)."""
 
     query_id: str
     feed: StreamQuery
+    stream: Stream
     start: int
-    table: int
     idle_since: float
     places: dict[str, Place] = field(default_factory=dict)
     reading: set[str] = field(default_factory=set)
@@ -63,24 +70,44 @@ class Query(Struct, eq=False):
 
 
 class Streams:
-    """The streams of one organization, whose threads `run` calls. Used from the event loop, but for forget()."""
+    """The streams of one organization, whose threads `run` calls. Used from the event loop, but for the methods that
+    change or check `known`.
+    """
 
-    def __init__(self, engine: Engine, known: set[Relation], run: Callable[..., Awaitable[Any]]) -> None:
-        self.known = known
+    def __init__(self, engine: Engine, known: Iterable[Relation], run: Callable[..., Awaitable[Any]]) -> None:
         self._engine = cast(LocalEngine, engine)
+        self.known = {relation: Stream(self._table(relation)) for relation in known}
         self._run = run
         self._queries: dict[str, Query] = {}
         self._news = asyncio.Condition()
         self._version = 0
         """The number of changes."""
-        self._tables: dict[Relation, int] = {}
         self._numbers = itertools.count()
         self._turns = asyncio.Semaphore(TOGETHER)
 
-    def forget(self, relation: Relation) -> None:
-        """Remove a dropped stream: its readers fail, and a new stream of this name is different. For any thread."""
-        self._tables[relation] = self._tables.get(relation, 0) + 1
-        self.known.discard(relation)
+    def add(self, relation: Relation) -> None:
+        """Add a new stream."""
+        self.known[relation] = Stream(self._table(relation))
+
+    def forget_dropped(self) -> list[Relation]:
+        """Remove the streams whose table was dropped or replaced, and return them: their readers fail."""
+        gone = []
+        for relation, stream in list(self.known.items()):
+            table = self._table(relation)
+            if not table or table != stream.table:
+                del self.known[relation]
+                stream.dropped = True
+                gone.append(relation)
+        return gone
+
+    def look_again(self) -> None:
+        """Read the IDs of all tables again, because they change when the engine is opened."""
+        for relation, stream in list(self.known.items()):
+            stream.table = self._table(relation)
+
+    def _table(self, relation: Relation) -> str:
+        rows = self._engine.catalog(CatalogQuery("relation", *relation))
+        return rows[0][0] if rows else ""
 
     def find(self, query_id: str) -> Query | None:
         return self._queries.get(query_id)
@@ -89,8 +116,8 @@ class Streams:
         return list(self._queries.values())
 
     def begin(self, query_id: str, feed: StreamQuery, start: int) -> Query:
-        table = self._tables.get(feed.stream, 0)
-        query = self._queries[query_id] = Query(query_id, feed, start, table, _now())
+        stream = self.known.get(feed.stream) or Stream()
+        query = self._queries[query_id] = Query(query_id, feed, stream, start, _now())
         return query
 
     async def changed(self) -> None:
@@ -134,7 +161,7 @@ class Streams:
         """
         while query.ended is None:
             version = self._version
-            if query.table != self._tables.get(query.feed.stream, 0):
+            if query.stream.dropped:
                 raise Failure(sqlstate.NO_RELATION, f"stream {query.feed.stream[2]!r} was dropped")
             try:
                 if position >= query.head:
