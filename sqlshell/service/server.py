@@ -63,14 +63,6 @@ PING_SECONDS = 20
 LONGEST_SOCKET = 107 if sys.platform == "linux" else 103
 """The maximum length of the path of a unix socket, in bytes."""
 
-CLIENT_MISTAKES = (
-    "ASGI callable returned without completing handshake",
-    "Invalid UTF-8 sequence received from client",
-    "Unsupported upgrade request",
-    "Invalid HTTP request received",
-)
-"""Beginnings of uvicorn's messages about refused websockets and requests."""
-
 HOST_HINT = "set --host to an address of this machine, such as 127.0.0.1"
 
 
@@ -198,8 +190,10 @@ def _websocket(**given: Any) -> asyncio.Protocol:
 
 
 def _is_of_the_service(record: logging.LogRecord) -> bool:
-    """Whether a message of uvicorn is about the service: any client, also one without a token, can cause the others."""
-    return not record.msg.startswith(CLIENT_MISTAKES)
+    """Whether a message of uvicorn is an exception of the application: any client, also one without a token, can cause
+    the others.
+    """
+    return record.exc_info is not None and not isinstance(record.exc_info[1], UnicodeError)
 
 
 async def _serve(

@@ -67,7 +67,7 @@ def form(
     lease: Lease | None = None,
     files_lease: Lease | None = None,
 ) -> Form:
-    form = Form(limits, ("request", "more"), "attachments", folder, lease or free(), files_lease or free())
+    form = Form(limits, ("request", "more"), "attachments", lambda: folder, lease or free(), files_lease or free())
     asyncio.run(form.read(sent(b"".join(parts) + b"--b--\r\n", size)))
     return form
 
@@ -164,14 +164,14 @@ def test_the_rest_of_a_large_form_is_read_elsewhere(tmp_path: Path) -> None:
 def test_a_form_that_cannot_be_read_is_not_logged(
     tmp_path: Path, caplog: pytest.LogCaptureFixture, body: bytes
 ) -> None:
-    form = Form(LIMITS, (), "attachments", tmp_path, free(), free())
+    form = Form(LIMITS, (), "attachments", lambda: tmp_path, free(), free())
     assert refused(lambda: asyncio.run(form.read(sent(body))))[0] == 400
     assert not caplog.records
 
 
 def test_the_boundary_is_required(tmp_path: Path) -> None:
     async def read(kind: str, body: bytes) -> None:
-        await Form(LIMITS, (), "attachments", tmp_path, free(), free()).read(sent(body, kind=kind))
+        await Form(LIMITS, (), "attachments", lambda: tmp_path, free(), free()).read(sent(body, kind=kind))
 
     for kind in ("multipart/form-data", "multipart/form-data; boundary="):
         assert refused(lambda kind=kind: asyncio.run(read(kind, b""))) == (  # type: ignore[misc]
@@ -191,7 +191,7 @@ def test_memory_and_space_are_leased_and_given_back(tmp_path: Path) -> None:
 
         async def read() -> Form:
             leases = Lease(texts, "o"), Lease(uploads, "o")
-            form = Form(LIMITS, ("request",), "attachments", tmp_path, *leases)
+            form = Form(LIMITS, ("request",), "attachments", lambda: tmp_path, *leases)
             await form.read(sent(given))
             return form
 

@@ -11,7 +11,7 @@ import logging
 import os
 import tempfile
 import zoneinfo
-from collections.abc import Collection, Iterator
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
 
@@ -95,8 +95,7 @@ class Bodies:
     async def form(self, request: Request, fields: Collection[str], files: str) -> Form:
         """A form with these text fields, and files in the parts named `files`."""
         media_type(request, (FORM,))
-        folder = await asyncio.to_thread(self._statements.organizations.uploads)
-        holder = caller_of(request).organization
+        holder, folder = caller_of(request).organization, self._statements.organizations.uploads
         with contextlib.closing(Lease(self._memory, holder)) as lease:
             form = Form(self._settings, fields, files, folder, lease, Lease(self._uploads, holder))
             await form.read(request)
@@ -159,14 +158,20 @@ def grow(lease: Lease, size: int, bound: str = "bodies_size") -> None:
 class Form:
     """A multipart form: each of the fields `known` once, and any number of files in parts named `files`.
 
-    Files are written to `folder`; other parts are ignored. `lease` counts the memory of the fields, `uploads` the size
-    of the files until the attachments are closed.
+    Files are written to the folder that `folder` returns; other parts are ignored. `lease` counts the memory of the
+    fields, `uploads` the size of the files until the attachments are closed.
 
     Unlike Starlette's form(), it limits all texts together, and writes a file once, to its final place.
     """
 
     def __init__(
-        self, settings: Settings, known: Collection[str], files: str, folder: Path, lease: Lease, uploads: Lease
+        self,
+        settings: Settings,
+        known: Collection[str],
+        files: str,
+        folder: Callable[[], Path],
+        lease: Lease,
+        uploads: Lease,
     ) -> None:
         self.fields: dict[str, bytearray] = {}
         self.attachments = Attachments(on_close=uploads.close)
@@ -249,7 +254,7 @@ class Form:
         if len(self.attachments.files) >= self._settings.attachments:
             raise BadRequest(f"{self._files}: more than {self._settings.attachments} files", 413)
         with self._storing():
-            handle, path = tempfile.mkstemp(dir=self._folder)
+            handle, path = tempfile.mkstemp(dir=self._folder())
         self._file = os.fdopen(handle, "wb")
         self.attachments.files.append(Attachment(name, Path(path)))
 
