@@ -18,7 +18,7 @@ _CUT: Final = "..."
 
 
 def without_place(message: str) -> str:
-    """A message of DuckDB without the line and marks of a text that the user did not type."""
+    """Return a message of DuckDB without the line and marks of a text that the user did not type."""
     match = _PLACE.search(message, 0, _LONGEST)
     return message[: match.start()].rstrip() + message[match.end() :] if match else message
 
@@ -61,7 +61,7 @@ class TranslatedStatement:
         self._starts = [place[0] for place in self._places]
 
     def place(self, offset: int) -> int:
-        """The position in the typed statement of a character of the translated one."""
+        """Return the position in the typed statement of a character of the translated one."""
         if not self._places:
             return 0
         begin, typed, kept = self._places[max(0, bisect.bisect_right(self._starts, offset) - 1)]
@@ -72,7 +72,7 @@ class TranslatedStatement:
         return message if self.sql == self.typed else self.located(message) or message
 
     def located(self, message: str) -> str | None:
-        """As explained(); None for a message without a position in this statement."""
+        """Convert a message as explained() does; None for one without a position in this statement."""
         match = _PLACE.search(message, 0, _LONGEST)
         span = self._span(match) if match else None
         if match is None or span is None:

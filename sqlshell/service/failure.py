@@ -25,7 +25,7 @@ class Failure(Exception):
         self.missing = missing
 
     def with_message(self, message: str) -> Failure:
-        """The same failure with another message."""
+        """Return the same failure with another message."""
         return Failure(self.sql_state, message, self.missing)
 
 
@@ -71,7 +71,7 @@ class ShuttingDown(Refusal):
 
 
 def check_unicode(sql: str) -> None:
-    """Raises Failure for a text that cannot be sent as UTF-8."""
+    """Raise Failure for a text that cannot be sent as UTF-8."""
     try:
         sql.encode()
     except UnicodeEncodeError:
@@ -80,7 +80,9 @@ def check_unicode(sql: str) -> None:
 
 
 def excerpt(sql: str, start: int, end: int = 0) -> str:
-    """The line of an error with marks below it, from character `start` to `end`, or one, as psql and DuckDB show it."""
+    """Return the line of an error with marks below it, from character `start` to `end`, or one, as psql and DuckDB show
+    it.
+    """
     start = min(start, len(sql))
     line_start = sql.rfind("\n", 0, start) + 1
     line_end = sql.find("\n", start)
@@ -93,7 +95,7 @@ def excerpt(sql: str, start: int, end: int = 0) -> str:
 
 
 def cells_of(text: str) -> int:
-    """How many cells of a terminal a text takes."""
+    """Return how many cells of a terminal a text takes."""
     return sum(
         0 if unicodedata.combining(sign) else 2 if unicodedata.east_asian_width(sign) in "WF" else 1 for sign in text
     )

@@ -115,18 +115,18 @@ class Number(Struct, frozen=True):
         return self.kind(getattr(Settings(), self.name) / self.unit)
 
     def setting(self, given: float) -> float:
-        """The value of the setting for a given number of units."""
+        """Return the value of the setting for a given number of units."""
         value = given * self.unit
         return int(value) if isinstance(getattr(Settings(), self.name), int) else value
 
 
 def limit_option(name: str) -> str:
-    """The option of `sqlshell serve` that sets a limit."""
+    """Return the option of `sqlshell serve` that sets a limit."""
     return "--max-" + name.replace("_", "-")
 
 
 def limit_note(name: str) -> str:
-    """The end of an error message that names the option of the limit that was reached."""
+    """Return the end of an error message that names the option of the limit that was reached."""
     return f"(limit set by sqlshell serve {limit_option(name)})"
 
 

@@ -102,7 +102,7 @@ def make_statements(
         )
 
         def place(organization: str, statement_id: str) -> Spool:
-            """The empty spool of a statement of an organization."""
+            """Make the empty spool of a statement of an organization."""
             return Spool(
                 lambda: organizations.result_file(organization, statement_id),
                 settings.partition_rows,

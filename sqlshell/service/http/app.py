@@ -149,7 +149,7 @@ class Endpoints:
         return json_response(msgspec.json.encode(Version(major, minor, patch)))
 
     async def submit(self, request: Request) -> Response:
-        """POST /v2/statements."""
+        """Handle POST /v2/statements."""
         asked, attachments = await self._bodies.submission(request)
         if self._forwarding is not None and not self._statements.draining:
             elsewhere = await self._forwarding.submission(request, asked, attachments)
@@ -171,7 +171,7 @@ class Endpoints:
         return await self._responses.one(records[0], 0, timezone, request)
 
     async def look_up(self, request: Request) -> Response:
-        """GET /v2/statements/{statementID}, for the control plane and the data plane."""
+        """Handle GET /v2/statements/{statementID}, for the control plane and the data plane."""
         statement_id, partition, timezone = _asked(request)
         caller = caller_of(request)
         record = await self._statements.find(statement_id, caller)
@@ -203,7 +203,7 @@ class Endpoints:
         await stream(socket, self._statements, self.plane, self._unread)
 
     async def download(self, request: Request) -> Response:
-        """The bytes of a resource, whole or a range."""
+        """Return the bytes of a resource, whole or a range."""
         kind, name = request.path_params["kind"], request.path_params["name"]
         organization_id, caller = request.path_params["organization"].lower(), caller_of(request)
         if kind not in SOURCES:

@@ -154,17 +154,17 @@ def _denied(text: str) -> Response:
 
 
 def caller_of(request: Request) -> Caller:
-    """The authenticated caller of a request."""
+    """Return the authenticated caller of a request."""
     caller: Caller = request.scope["caller"]
     return caller
 
 
 def is_by_plane(request: Request) -> bool:
-    """Whether a request came to the data plane."""
+    """Return whether a request came to the data plane."""
     return bool(request.scope.get(BY_PLANE))
 
 
 def loopback(port: int) -> set[str]:
-    """The Host values of a service on a loopback port."""
+    """Return the Host values of a service on a loopback port."""
     names = {f"{name}:{port}" for name in ("127.0.0.1", "localhost", "[::1]")}
     return names | {name.rpartition(":")[0] for name in names} if port == 80 else names

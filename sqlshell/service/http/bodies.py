@@ -75,7 +75,7 @@ class Bodies:
         self._uploads = Budget(settings.uploads_size)
 
     async def submission(self, request: Request) -> tuple[StatementRequest, Attachments]:
-        """The body of a submission: JSON, or a form with the part "request" and attachments."""
+        """Read the body of a submission: JSON, or a form with the part "request" and attachments."""
         kind = media_type(request, (FORM, JSON))
         size = request.headers.get("content-length", "0")
         # Checked before the body is read: refusing early is cheaper.
@@ -93,7 +93,7 @@ class Bodies:
             return await decoded(await read_body(request, self._settings, lease), self._settings), Attachments()
 
     async def form(self, request: Request, fields: Collection[str], files: str) -> Form:
-        """A form with these text fields, and files in the parts named `files`."""
+        """Read a form with these text fields, and files in the parts named `files`."""
         media_type(request, (FORM,))
         holder, folder = caller_of(request).organization, self._statements.organizations.uploads
         with contextlib.closing(Lease(self._memory, holder)) as lease:
@@ -103,7 +103,9 @@ class Bodies:
 
 
 def media_type(request: Request, known: Collection[str]) -> str:
-    """The media type of a body. Raises BadRequest (415) if it is not one of `known`, or if the body is compressed."""
+    """Return the media type of a body. Raises BadRequest (415) if it is not one of `known`, or if the body is
+    compressed.
+    """
     encoding = request.headers.get("content-encoding", "")
     if encoding.strip().lower() not in {"", "identity"}:
         raise BadRequest(f"Content-Encoding: {encoding[:40]!r} is not supported; send the body uncompressed", 415)
@@ -125,7 +127,7 @@ async def read_body(request: Request, settings: Settings, lease: Lease) -> bytea
 
 
 def text_limit(settings: Settings) -> int:
-    """The maximum size of a form's fields together, or of a JSON body, in bytes."""
+    """Return the maximum size of a form's fields together, or of a JSON body, in bytes."""
     return min(settings.statement_limit * STATEMENT_BYTES, settings.bodies_size // BODY_PART) + OVERHEAD
 
 
@@ -291,7 +293,7 @@ class Form:
 
 
 def base_name(given: bytes) -> str:
-    """The last component of a file name, with slashes or backslashes."""
+    """Return the last component of a file name, with slashes or backslashes."""
     return given.decode("utf-8", "replace").replace("\\", "/").rpartition("/")[2].replace("\0", "")
 
 

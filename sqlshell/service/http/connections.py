@@ -555,5 +555,5 @@ def raise_descriptor_limit() -> int:
 
 
 def fitting_connections(connections: int, files: int) -> int:
-    """The number of connections that fit into a limit of open files."""
+    """Return the number of connections that fit into a limit of open files."""
     return max(1, min(connections, files - max(FILES, int(files * PART))))

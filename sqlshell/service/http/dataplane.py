@@ -73,7 +73,7 @@ class DataPlane:
         self._key = key or secrets.token_bytes(32)
 
     def sends_rows_of(self, record: Statement) -> bool:
-        """Whether the rows of a finished result are sent by the data plane."""
+        """Return whether the rows of a finished result are sent by the data plane."""
         mode = self._settings.data_plane
         return mode == "always" or (mode == "large" and record.spool.layout.size >= LARGE)
 
@@ -89,7 +89,7 @@ class DataPlane:
         return DataplaneRequest(self._token(name, caller), uri, name, name, "streaming")
 
     def caller(self, token: str, statement_id: str) -> Caller | None:
-        """The caller to whom a token was issued, or None if it is not valid for this statement or has expired."""
+        """Return the caller to whom a token was issued, or None if it is not valid for this statement or too old."""
         until, _, rest = token.partition(".")
         token_id, _, _ = rest.rpartition(".")
         expected = self._sign(until, token_id, statement_id).encode("utf-8", "surrogatepass")

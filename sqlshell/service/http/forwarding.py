@@ -77,7 +77,7 @@ class Forwarding:
         """The addresses of processes that the last request did not reach."""
 
     async def submission(self, request: Request, asked: StatementRequest, files: Attachments) -> Response | None:
-        """The response of the process that has the session of a submission; None if it is this one.
+        """Return the response of the process that has the session of a submission; None if it is this one.
 
         Raises StorageError.
         """
@@ -110,7 +110,7 @@ class Forwarding:
                 return message(reason, 502)
 
     async def look_up(self, request: Request, record: Statement) -> Response | None:
-        """The response of the process that has a statement; None if it is this one, or does not respond.
+        """Return the response of the process that has a statement; None if it is this one, or does not respond.
 
         Only the process that has a batch knows its statements: if it does not respond, the response is a 503.
 
@@ -140,8 +140,8 @@ class Forwarding:
             task.cancel()
 
     def was_forwarded(self, request: Request) -> bool:
-        """Whether another process passed the request on, which then says which URL its client used. Only processes know
-        the key.
+        """Return whether another process passed the request on, which then says which URL its client used. Only
+        processes know the key.
         """
         given = request.headers.get(FORWARDED, "")
         known = hmac.compare_digest(given.encode("utf-8", "replace"), self._key.encode())

@@ -46,7 +46,7 @@ class Legacy:
         self._responses = responses
 
     async def run(self, request: Request) -> Response:
-        """POST /run-statement."""
+        """Handle POST /run-statement."""
         form = await self._bodies.form(request, FIELDS, "attachment")
         try:
             asked = self._read(form)

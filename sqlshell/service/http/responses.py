@@ -71,7 +71,7 @@ class Content:
         self.size = end - start
 
     async def pieces(self) -> AsyncIterator[bytes | memoryview]:
-        """Raises OSError."""
+        """Yield the bytes in pieces. Raises OSError."""
         if self._file is None:
             whole = memoryview(self._body)
             for start in range(0, self.size, PIECE):
@@ -154,18 +154,18 @@ async def file_response(
 
 
 def prefers(request: Request, media: str, other: str) -> bool:
-    """Whether a request names the media type `media` in Accept, and does not prefer `other`."""
+    """Return whether a request names the media type `media` in Accept, and does not prefer `other`."""
     weights = _weights(request)
     return weights.get(media, 0.0) > 0 and weights[media] >= weights.get(other, 0.0)
 
 
 def has_preference(request: Request, name: str) -> bool:
-    """Whether the headers Prefer (RFC 7240) of a request contain a preference without a value."""
+    """Return whether the headers Prefer (RFC 7240) of a request contain a preference without a value."""
     return any(wish.strip().lower() == name for line in request.headers.getlist("prefer") for wish in line.split(","))
 
 
 def accepts(request: Request, media: str) -> bool:
-    """Whether a request accepts a media type, by name or by a range such as */*."""
+    """Return whether a request accepts a media type, by name or by a range such as */*."""
     weights = _weights(request)
     ranges = (media, f"{media.partition('/')[0]}/*", "*/*")
     return next((weights[name] for name in ranges if name in weights), 0.0) > 0

@@ -71,7 +71,7 @@ class Responses:
         self._idle = IdleTimer(REST_SECONDS, self._release_memory)
 
     async def one(self, record: Statement, partition: int, timezone: str, request: Request) -> Response:
-        """The response for a record: a status while it runs, a failure, or a result set with one partition.
+        """Return the response for a record: a status while it runs, a failure, or a result set with one partition.
 
         Raises BadRequest for a partition out of range.
         """
@@ -96,9 +96,9 @@ class Responses:
         return response
 
     async def whole(self, record: Statement, request: Request) -> Response | None:
-        """The response for a record whose whole result is wanted as a Parquet file; None where the response is JSON:
-        a statement that runs, failed or has no rows, rows that only the data plane gives, and a result that is kept as
-        JSON, if JSON is accepted too. Otherwise a file with typed values is made of it.
+        """Return the response for a record whose whole result is wanted as a Parquet file; None where the response is
+        JSON: a statement that runs, failed or has no rows, rows that only the data plane gives, and a result that is
+        kept as JSON, if JSON is accepted too. Otherwise a file with typed values is made of it.
 
         Raises BadRequest.
         """
@@ -113,7 +113,7 @@ class Responses:
         return await file_response(request, content, f'"{record.statement_id}"', PARQUET)
 
     async def batch(self, batch: Batch, start: int, timezone: str, request: Request) -> Response:
-        """The finished statements of a batch from number `start` on, as many as fit into one response.
+        """Return the finished statements of a batch from number `start` on, as many as fit into one response.
 
         Each has the form of one() with its first partition; the rows of large results require lookups.
         """
@@ -225,7 +225,7 @@ class Responses:
         return record.take_secret()
 
     async def rows(self, record: Statement, number: int, timezone: str) -> Content:
-        """The rows of a partition as JSON separated by commas; aclose() them.
+        """Return the rows of a partition as JSON separated by commas; aclose() them.
 
         Waits while slow readers use the organization's share of the memory. Raises Failure and OSError.
         """
@@ -335,7 +335,7 @@ def _minimal(record: Statement, request: Request) -> bool:
 
 
 def columns_for(request: Request, columns: list[ColumnInfo]) -> list[ColumnInfo]:
-    """The columns as the request wants them: with the engine's types if it prefers that."""
+    """Return the columns as the request wants them: with the engine's types if it prefers that."""
     if all(column.engine_type is None for column in columns) or has_preference(request, ENGINE_TYPES):
         return columns
     return [replace(column, engine_type=None) for column in columns]
@@ -369,7 +369,7 @@ def _encoded(head: StatementResponse, rows: bytes | None = None) -> bytes:
 
 
 def combined_response(records: list[Statement]) -> Response:
-    """The response to several statements: their IDs and their common state.
+    """Return the response to several statements: their IDs and their common state.
 
     `statementID` is that of the first statement that failed, otherwise of the last one. A client that polls it learns
     when all statements have finished, and whether one failed.

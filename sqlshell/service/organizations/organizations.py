@@ -83,7 +83,7 @@ class Organization:
         return self.catalog.organization_name(self.id)
 
     def why_no_database(self) -> str:
-        """Why the oldest database, which is the initial one of sessions, cannot be opened; "" if it can."""
+        """Return why the oldest database, which is the initial one of sessions, cannot be opened; "" if it can."""
         if not self.broken:
             return ""
         databases = self.catalog.objects(self.id, "database")
@@ -105,7 +105,7 @@ class Organization:
         return path
 
     async def pool(self, name: str) -> Pool:
-        """The pool of this name. Raises Failure if it does not exist or is stopped."""
+        """Return the pool of this name. Raises Failure if it does not exist or is stopped."""
         detail = await self.catalog.run_async(lambda: self.catalog.find(self.id, "compute_pool", name))
         if detail is None and name != DEFAULT:
             raise missing("compute_pool", name)
@@ -217,11 +217,11 @@ class Organizations:
             return self._open[organization_id]
 
     def find_open(self, organization_id: str) -> Organization | None:
-        """The organization if it is already open."""
+        """Return the organization if it is already open."""
         return self._open.get(organization_id)
 
     def first_usable(self) -> Organization:
-        """The oldest organization that can be opened. Raises Failure if none can."""
+        """Return the oldest organization that can be opened. Raises Failure if none can."""
         failures = []
         for organization_id, _ in self.catalog.organizations():
             try:
@@ -244,7 +244,7 @@ class Organizations:
         return self.catalog.add_organization(name)
 
     def check_not_last(self) -> None:
-        """Raises Failure if only one organization is left."""
+        """Raise Failure if only one organization is left."""
         if len(self.catalog.organizations()) == 1:
             raise Failure(sqlstate.DEPENDENTS, "cannot drop the last organization")
 
@@ -262,13 +262,13 @@ class Organizations:
             _remove(self._base() / "organizations" / organization_id)
 
     def folder(self, organization_id: str) -> Path:
-        """The folder of an organization, created if missing."""
+        """Return the folder of an organization, created if missing."""
         folder = self._base() / "organizations" / organization_id
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         return folder
 
     def result_file(self, organization_id: str, statement_id: str) -> Path:
-        """The file for the result of a statement; it has no extension that DuckDB recognizes.
+        """Return the file for the result of a statement; it has no extension that DuckDB recognizes.
 
         The result of a statement that belongs to no organization is stored where no engine has access.
         """
@@ -277,12 +277,13 @@ class Organizations:
         return folder / statement_id
 
     def shared_file(self, organization_id: str, name: str) -> SharedFile | None:
-        """The file that several processes of the service share by this name, such as the result of a statement; None if
-        there is only one process."""
+        """Return the file that several processes of the service share by this name, such as the result of a statement;
+        None if there is only one process.
+        """
         return self.shared.of(organization_id, name) if self.shared is not None else None
 
     def uploads(self) -> Path:
-        """The folder for the files of requests until their statements have finished."""
+        """Return the folder for the files of requests until their statements have finished."""
         folder = self._base() / "uploads"
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder
@@ -303,7 +304,7 @@ class Organizations:
                         file.unlink(missing_ok=True)
 
     def why_no_store(self, folder: Path) -> str:
-        """Why a folder, a path without links, cannot be a store; "" if it can.
+        """Return why a folder, a path without links, cannot be a store; "" if it can.
 
         It must not overlap with the service's own folder. The embedded service allows any folder.
         """
@@ -321,7 +322,9 @@ class Organizations:
         return None if self.is_embedded else self.settings.registry_hosts
 
     def allows_writing(self, folder: Path) -> bool:
-        """Whether a store in this folder may be writable: in a --store-root, or anywhere in the embedded service."""
+        """Return whether a store in this folder may be writable: in a --store-root, or anywhere in the embedded
+        service.
+        """
         return self.is_embedded or (not self.why_no_store(folder) and self._beneath_root(folder))
 
     def _beneath_root(self, folder: Path) -> bool:
@@ -430,12 +433,12 @@ class Organizations:
 
 
 def memory_share(organizations: int) -> int:
-    """The bytes of memory for each organization's engine: its part of 80 % of the machine's, but 20 % at most."""
+    """Return the memory in bytes of each organization's engine: its part of 80 % of the machine's, but 20 % at most."""
     return max(MIN_MEMORY, machine_memory() * 4 // 5 // max(4, organizations))
 
 
 def machine_memory() -> int:
-    """The memory of this machine, or of its container, in bytes."""
+    """Return the memory of this machine, or of its container, in bytes."""
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     with contextlib.suppress(OSError, ValueError):
         memory = min(memory, int(_CGROUP.read_text()))

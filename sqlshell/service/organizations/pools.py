@@ -77,7 +77,7 @@ class Pool:
             self._release(owner)
 
     def place(self, owner: str, name: str) -> int:
-        """The place of a waiting statement in the queue, from 1, as owners take turns; 0 if it does not wait."""
+        """Return the place of a waiting statement in the queue, from 1, as owners take turns; 0 if it does not wait."""
         turn, queue = self._turns.get(name), self._queues.get(owner, deque())
         if turn is None or turn not in queue:
             return 0
@@ -178,7 +178,7 @@ def size_of(detail: Mapping[str, Any]) -> Size:
 
 
 def seconds(text: str, name: str) -> float:
-    """A duration such as 500ms, 30s, 10m, 2h or 1d. Raises Failure."""
+    """Parse a duration such as 500ms, 30s, 10m, 2h or 1d. Raises Failure."""
     match = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)\s*", text)
     if not match:
         raise Failure("22023", f"{name}: expected a duration such as 30s, 10m or 2h, not {text!r}")

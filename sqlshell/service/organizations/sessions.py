@@ -66,7 +66,7 @@ class Session(Struct, eq=False):
     """The names, by kind, of objects that the session dropped while it used them. Its client may still send them."""
 
     def why_no_database(self) -> str:
-        """Why its connection is not in the initial database, "" if it is there or in another that was chosen."""
+        """Return why its connection is not in the initial database, "" if it is there or in another that was chosen."""
         return "" if self.database_chosen else self.organization.why_no_database()
 
     @property
@@ -74,7 +74,8 @@ class Session(Struct, eq=False):
         return NAMES_OF_ROLES[self.role]
 
     def echo(self) -> ContextEcho:
-        """The context that statements run in, without the parts of the latest request's context that could not be used.
+        """Return the context that statements run in, without the parts of the latest request's context that could not
+        be used.
 
         A client must not continue in a context that it did not request.
         """
@@ -94,15 +95,15 @@ class Session(Struct, eq=False):
         )
 
     def catalog(self, query: CatalogQuery) -> Rows:
-        """The engine's objects, as this session sees them. Raises Failure."""
+        """Return the engine's objects, as this session sees them. Raises Failure."""
         return self.organization.engine.catalog(query, self.connection)
 
     def exists(self, relation: Relation) -> bool:
-        """Whether a relation exists, as this session sees it. Raises Failure."""
+        """Return whether a relation exists, as this session sees it. Raises Failure."""
         return bool(self.catalog(CatalogQuery("relation", *relation)))
 
     def full_name(self, names: Sequence[str]) -> Relation:
-        """The full name of a relation, without a call to the engine, which may be busy."""
+        """Return the full name of a relation, without a call to the engine, which may be busy."""
         organization, connection = self.organization, self.connection
         if not organization.engine.traits.interface_sql:
             return completed(names, connection.database, connection.schema)
@@ -116,7 +117,7 @@ class Session(Struct, eq=False):
         return connection.resolve(names)
 
     def differs_from(self, request: StatementRequest) -> bool:
-        """Whether a request names another context than the session's."""
+        """Return whether a request names another context than the session's."""
         has = self.echo()
         named = (
             (request.organization, has.organization_id),
@@ -214,14 +215,14 @@ class Session(Struct, eq=False):
             raise Failure("58030", f"cannot open database {database!r}: {reason}")
 
     def failed_by_context(self, state: str) -> bool:
-        """Whether a statement failed with this sqlState because of a missing part of its context.
+        """Return whether a statement failed with this sqlState because of a missing part of its context.
 
         A batch ends there, so that its sender can remove the name from the next request.
         """
         return any(failure.sql_state == state for failure in self.context_failures.values())
 
     def droppable_parts(self) -> dict[str, str]:
-        """The parts of its context that a session may drop while it uses them."""
+        """Return the parts of its context that a session may drop while it uses them."""
         schema = "" if self.schema_dropped else self.connection.schema
         return {"schema": schema, "store": self.store, "compute_pool": self.compute_pool}
 
@@ -290,7 +291,7 @@ class Sessions:
         """All open sessions: also those without a name, and those that can no longer be found but run statements."""
 
     def find(self, token_id: str, name: str) -> Session | None:
-        """The session that a token has under this name."""
+        """Return the session that a token has under this name."""
         return self._sessions.get((token_id, name))
 
     def count(self, caller: Caller, name: str, times: int = 1) -> None:
@@ -331,7 +332,7 @@ class Sessions:
                 self.on_end(*key)
 
     def all(self) -> list[Session]:
-        """The sessions with a name."""
+        """Return the sessions with a name."""
         return list(self._sessions.values())
 
     def connect(self, caller: Caller) -> Session:
@@ -357,16 +358,16 @@ class Sessions:
         return kept
 
     def of_organization(self, organization_id: str) -> list[Session]:
-        """The sessions of an organization, the oldest first."""
+        """Return the sessions of an organization, the oldest first."""
         sessions = [item for item in self._sessions.values() if item.organization.id == organization_id]
         return sorted(sessions, key=lambda item: item.created)
 
     def of_tokens(self, token_ids: Collection[str]) -> list[Session]:
-        """The sessions of these tokens."""
+        """Return the sessions of these tokens."""
         return [item for key, item in list(self._sessions.items()) if key[0] in token_ids]
 
     def using(self, organization_id: str, database: str) -> Session | None:
-        """A session whose current database is `database`, or None."""
+        """Return a session whose current database is `database`, or None."""
         named = [item for item in list(self._opened) if item.name and item.organization.id == organization_id]
         return next((item for item in named if item.connection.database == database), None)
 
@@ -395,7 +396,7 @@ class Sessions:
             item.schema_dropped = place not in there and place[0] not in hidden
 
     def owner_of(self, name: str, asking: Session, elsewhere: Collection[str] = ()) -> str:
-        """The token of the session of this name; the caller's own has precedence over those of other tokens.
+        """Return the token of the session of this name; the caller's own has precedence over those of other tokens.
 
         `elsewhere` are the tokens whose sessions of this name other processes of the service have. Raises Failure.
         """
