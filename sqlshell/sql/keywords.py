@@ -7,49 +7,26 @@ from __future__ import annotations
 
 from typing import Final
 
-TYPES: Final = (
-    *(
-        "ARRAY",
-        "BIGINT",
-        "BOOLEAN",
-        "BYTES",
-        "CHAR",
-        "DATE",
-        "DECIMAL",
-        "DOUBLE",
-        "FLOAT",
-        "INT",
-        "INTEGER",
-        "INTERVAL",
-    ),
-    *("JSON", "MAP", "NUMERIC", "REAL", "SMALLINT", "STRING", "STRUCT", "TEXT", "TIME", "TIMESTAMP", "TIMESTAMPTZ"),
-    *("TIMESTAMP_LTZ", "TIMESTAMP_TZ", "TINYINT", "UUID", "VARCHAR", "VARBINARY"),
-    *("BLOB", "HUGEINT", "UBIGINT", "UINTEGER", "USMALLINT", "UTINYINT"),
+
+def _words(text: str) -> tuple[str, ...]:
+    return tuple(text.split())
+
+
+def _phrases(text: str) -> tuple[str, ...]:
+    return tuple(text.split(", "))
+
+
+TYPES: Final = _words(
+    "ARRAY BIGINT BOOLEAN BYTES CHAR DATE DECIMAL DOUBLE FLOAT INT INTEGER INTERVAL JSON MAP NUMERIC REAL SMALLINT"
+    " STRING STRUCT TEXT TIME TIMESTAMP TIMESTAMPTZ TIMESTAMP_LTZ TIMESTAMP_TZ TINYINT UUID VARCHAR VARBINARY BLOB"
+    " HUGEINT UBIGINT UINTEGER USMALLINT UTINYINT"
 )
 """Names of types: first those of the interface, then those of the local service."""
 
-CREATE_OBJECTS: Final = (
-    *(
-        "API_TOKEN",
-        "CHANGELOG",
-        "COMPUTE_POOL",
-        "DATABASE",
-        "DESCRIPTOR_SOURCE",
-        "ENTITY",
-        "FUNCTION",
-        "FUNCTION_SOURCE",
-    ),
-    *(
-        "INDEX",
-        "MATERIALIZED VIEW",
-        "METRICS INTEGRATION",
-        "ORGANIZATION",
-        "ROLE",
-        "SCHEMA",
-        "SCHEMA_REGISTRY",
-        "SECRET",
-    ),
-    *("SECURITY INTEGRATION", "STORE", "STREAM", "TABLE"),
+CREATE_OBJECTS: Final = _phrases(
+    "API_TOKEN, CHANGELOG, COMPUTE_POOL, DATABASE, DESCRIPTOR_SOURCE, ENTITY, FUNCTION, FUNCTION_SOURCE, INDEX,"
+    " MATERIALIZED VIEW, METRICS INTEGRATION, ORGANIZATION, ROLE, SCHEMA, SCHEMA_REGISTRY, SECRET,"
+    " SECURITY INTEGRATION, STORE, STREAM, TABLE"
 )
 """What may follow CREATE."""
 
@@ -62,10 +39,9 @@ DROP_OBJECTS: Final = tuple(sorted((*CREATE_OBJECTS, "RELATION", "USER")))
 UPDATE_OBJECTS: Final = ("COMPUTE_POOL", "ENTITY", "SCHEMA_REGISTRY", "SECRET", "STORE")
 """What may follow UPDATE, other than a relation, if WITH follows the name."""
 
-LIST_OBJECTS: Final = (
-    *("API_TOKENS", "CHANGELOGS", "COMPUTE_POOLS", "DATABASES", "DESCRIPTOR_SOURCES", "ENTITIES", "FUNCTIONS"),
-    *("FUNCTION_SOURCES", "INVITATIONS", "ORGANIZATIONS", "QUERIES", "RELATIONS", "ROLES", "SCHEMAS"),
-    *("SCHEMA_REGISTRIES", "SECRETS", "STORES", "STREAMS", "USERS"),
+LIST_OBJECTS: Final = _words(
+    "API_TOKENS CHANGELOGS COMPUTE_POOLS DATABASES DESCRIPTOR_SOURCES ENTITIES FUNCTIONS FUNCTION_SOURCES"
+    " INVITATIONS ORGANIZATIONS QUERIES RELATIONS ROLES SCHEMAS SCHEMA_REGISTRIES SECRETS STORES STREAMS USERS"
 )
 """What may follow LIST."""
 
@@ -99,65 +75,27 @@ QUERY_ACTIONS: Final = ("RESTART", "RESUME", "TERMINATE")
 POOL_ACTIONS: Final = ("START", "STOP")
 """What may precede COMPUTE_POOL and its name."""
 
-STATEMENTS: Final = (
-    *("ALTER", "BEGIN APPLICATION", "CAN I", "CREATE", "DELETE", "DESCRIBE", "DROP", "END APPLICATION", "EXPLAIN"),
-    *(
-        "GENERATE COLUMNS",
-        "GRANT",
-        "INSERT INTO",
-        "INVITE USER",
-        "LIST",
-        "PRINT ENTITY",
-        "RESTART QUERY",
-        "RESUME QUERY",
-    ),
-    *("REVOKE", "SELECT", "SET DEFAULT", "START COMPUTE_POOL", "STOP COMPUTE_POOL", "TERMINATE QUERY", "TEST STORE"),
-    *("UPDATE", "USE"),
-    *("WITH",),
+STATEMENTS: Final = _phrases(
+    "ALTER, BEGIN APPLICATION, CAN I, CREATE, DELETE, DESCRIBE, DROP, END APPLICATION, EXPLAIN, GENERATE COLUMNS,"
+    " GRANT, INSERT INTO, INVITE USER, LIST, PRINT ENTITY, RESTART QUERY, RESUME QUERY, REVOKE, SELECT,"
+    " SET DEFAULT, START COMPUTE_POOL, STOP COMPUTE_POOL, TERMINATE QUERY, TEST STORE, UPDATE, USE, WITH"
 )
 """The beginnings of statements."""
 
-LOCAL_STATEMENTS: Final = (
-    *("ANALYZE", "ATTACH", "BEGIN TRANSACTION", "CALL", "CHECKPOINT", "COMMIT", "COPY", "DETACH", "EXPORT DATABASE"),
-    *("FROM", "IMPORT DATABASE", "INSTALL", "LOAD", "MERGE INTO", "PIVOT", "PRAGMA", "RESET", "ROLLBACK", "SET"),
-    *("SHOW", "SUMMARIZE", "TRUNCATE", "UNPIVOT", "VACUUM", "VALUES"),
+LOCAL_STATEMENTS: Final = _phrases(
+    "ANALYZE, ATTACH, BEGIN TRANSACTION, CALL, CHECKPOINT, COMMIT, COPY, DETACH, EXPORT DATABASE, FROM,"
+    " IMPORT DATABASE, INSTALL, LOAD, MERGE INTO, PIVOT, PRAGMA, RESET, ROLLBACK, SET, SHOW, SUMMARIZE, TRUNCATE,"
+    " UNPIVOT, VACUUM, VALUES"
 )
 """The beginnings of statements that only the local service supports."""
 
-CLAUSES: Final = (
-    *("ALL", "AND", "ANTI", "ANY", "AS", "ASC", "ASOF", "AT", "BETWEEN", "BY", "CASE", "CAST", "COLLATE", "CROSS"),
-    *("CURRENT", "CURRENT_DATE", "CURRENT_TIME", "CURRENT_TIMESTAMP", "DESC", "DISTINCT", "ELSE", "END", "ESCAPE"),
-    *("EXCEPT", "EXCLUDE", "EXISTS", "EXTRACT", "FETCH", "FILTER", "FIRST", "FOLLOWING", "FOR", "FROM", "FULL", "GLOB"),
-    *("GROUP", "GROUPING", "HAVING", "ILIKE", "IN", "INNER", "INTERSECT", "IS", "ISNULL", "JOIN", "LAST", "LATERAL"),
-    *("LEFT", "LIKE", "LIMIT", "NATURAL", "NOT", "NOTNULL", "NULLS", "OFFSET", "ON", "OR", "ORDER", "OUTER", "OVER"),
-    *(
-        "PARTITION",
-        "POSITIONAL",
-        "PRECEDING",
-        "QUALIFY",
-        "RANGE",
-        "RECURSIVE",
-        "RIGHT",
-        "ROLLUP",
-        "ROW",
-        "ROWS",
-        "SAMPLE",
-    ),
-    *(
-        "SEMI",
-        "SIMILAR",
-        "SOME",
-        "TABLESAMPLE",
-        "THEN",
-        "TO",
-        "TRY_CAST",
-        "UNBOUNDED",
-        "UNION",
-        "USING",
-        "WHEN",
-        "WHERE",
-    ),
-    *("WINDOW", "WITHIN"),
+CLAUSES: Final = _words(
+    "ALL AND ANTI ANY AS ASC ASOF AT BETWEEN BY CASE CAST COLLATE CROSS CURRENT CURRENT_DATE CURRENT_TIME"
+    " CURRENT_TIMESTAMP DESC DISTINCT ELSE END ESCAPE EXCEPT EXCLUDE EXISTS EXTRACT FETCH FILTER FIRST FOLLOWING FOR"
+    " FROM FULL GLOB GROUP GROUPING HAVING ILIKE IN INNER INTERSECT IS ISNULL JOIN LAST LATERAL LEFT LIKE LIMIT"
+    " NATURAL NOT NOTNULL NULLS OFFSET ON OR ORDER OUTER OVER PARTITION POSITIONAL PRECEDING QUALIFY RANGE RECURSIVE"
+    " RIGHT ROLLUP ROW ROWS SAMPLE SEMI SIMILAR SOME TABLESAMPLE THEN TO TRY_CAST UNBOUNDED UNION USING WHEN WHERE"
+    " WINDOW WITHIN"
 )
 """Words in queries."""
 
@@ -167,88 +105,70 @@ WINDOWING: Final = (
 )
 """Windows over streams, and units of time."""
 
-DEFINITIONS: Final = (
-    *("ADD", "APPLICATION", "ATOMIC", "AUTHORIZATION", "BEGIN", "CASCADE", "CHECK", "COLUMN", "COLUMNS", "CONFLICT"),
-    *(
-        "CONSTRAINT",
-        "DATA",
-        "DEFAULT",
-        "DO",
-        "FOREIGN",
-        "GENERATED",
-        "HEADERS",
-        "IF",
-        "INTO",
-        "KEY",
-        "LANGUAGE",
-        "MACRO",
-    ),
-    *("JAVA", "METADATA", "NO", "NOTHING", "OF", "OPTION", "OWNER", "PARAMS", "PRIMARY", "PRIVILEGES", "PROCEDURE"),
-    *("QUERY",),
-    *("REFERENCES", "RENAME", "REPLACE", "RESTRICT", "RETURN", "RETURNING", "RETURNS", "SANDBOX", "SEQUENCE", "SET"),
-    *("TEMP", "TEMPORARY", "TRANSACTION", "TYPE", "UNIQUE", "UPSERT", "USAGE", "USER", "VALUES", "VIEW", "WITH"),
-    *("WITHOUT",),
+DEFINITIONS: Final = _words(
+    "ADD APPLICATION ATOMIC AUTHORIZATION BEGIN CASCADE CHECK COLUMN COLUMNS CONFLICT CONSTRAINT DATA DEFAULT DO"
+    " FOREIGN GENERATED HEADERS IF INTO KEY LANGUAGE MACRO JAVA METADATA NO NOTHING OF OPTION OWNER PARAMS PRIMARY"
+    " PRIVILEGES PROCEDURE QUERY REFERENCES RENAME REPLACE RESTRICT RETURN RETURNING RETURNS SANDBOX SEQUENCE SET"
+    " TEMP TEMPORARY TRANSACTION TYPE UNIQUE UPSERT USAGE USER VALUES VIEW WITH WITHOUT"
 )
 """Words of CREATE, ALTER, GRANT, INSERT and UPDATE."""
 
 CONSTANTS: Final = ("FALSE", "NULL", "TRUE")
 
-FUNCTIONS: Final = (
-    *("abs", "array_agg", "array_contains", "array_length", "avg", "ceil", "char_length", "coalesce", "concat"),
-    *(
-        "concat_ws",
-        "convert_timezone",
-        "convert_tz",
-        "count",
-        "current_database",
-        "current_schema",
-        "date_diff",
-        "date_part",
-    ),
-    *(
-        "date_format",
-        "date_trunc",
-        "dense_rank",
-        "element_at",
-        "exp",
-        "first_value",
-        "floor",
-        "from_unixtime",
-        "greatest",
-        "if",
-        "ifnull",
-    ),
-    *("json_exists", "json_query", "json_value", "lag", "last_value", "lead", "least", "length", "ln", "lower", "lpad"),
-    *(
-        "ltrim",
-        "max",
-        "md5",
-        "min",
-        "mod",
-        "now",
-        "nullif",
-        "percent_rank",
-        "power",
-        "random",
-        "rank",
-        "regexp_extract",
-    ),
-    *("regexp_matches", "regexp_replace", "replace", "round", "row_number", "rpad", "rtrim", "sha256", "split_part"),
-    *("sqrt", "starts_with", "stddev", "string_agg", "strftime", "strptime", "substr", "substring", "sum"),
-    *("timestampadd", "timestampdiff", "to_char"),
-    *(
-        "to_date",
-        "to_timestamp",
-        "to_timestamp_ltz",
-        "trim",
-        "trunc",
-        "unix_timestamp",
-        "unnest",
-        "upper",
-        "uuid",
-        "variance",
-    ),
+FUNCTIONS: Final = _words(
+    "abs array_agg array_contains array_length avg ceil char_length coalesce concat concat_ws convert_timezone"
+    " convert_tz count current_database current_schema date_diff date_part date_format date_trunc dense_rank"
+    " element_at exp first_value floor from_unixtime greatest if ifnull json_exists json_query json_value lag"
+    " last_value lead least length ln lower lpad ltrim max md5 min mod now nullif percent_rank power random rank"
+    " regexp_extract regexp_matches regexp_replace replace round row_number rpad rtrim sha256 split_part sqrt"
+    " starts_with stddev string_agg strftime strptime substr substring sum timestampadd timestampdiff to_char"
+    " to_date to_timestamp to_timestamp_ltz trim trunc unix_timestamp unnest upper uuid variance"
 )
+
+SIGNATURES: Final = {
+    "array_join": "(array, separator) -> VARCHAR",
+    "array_max": "(array) -> T",
+    "array_min": "(array) -> T",
+    "array_remove": "(array, value) -> T[]",
+    "convert_tz": "(text, from_zone, to_zone) -> VARCHAR",
+    "current_row_timestamp": "() -> TIMESTAMPTZ",
+    "date_format": "(time, pattern) -> VARCHAR",
+    "e": "() -> DOUBLE",
+    "element": "(array) -> T",
+    "from_unixtime": "(seconds[, pattern]) -> VARCHAR",
+    "initcap": "(text) -> VARCHAR",
+    "is_alpha": "(text) -> BOOLEAN",
+    "is_decimal": "(text) -> BOOLEAN",
+    "is_digit": "(text) -> BOOLEAN",
+    "json_query": "(json, path) -> VARCHAR",
+    "json_string": "(value) -> VARCHAR",
+    "locate": "(part, text) -> BIGINT",
+    "map_from_arrays": "(keys, values) -> MAP(K, V)",
+    "map_union": "(map, other) -> MAP(K, V)",
+    "nvl": "(value, default) -> T",
+    "rand": "() -> DOUBLE",
+    "rand_integer": "(bound) -> INTEGER",
+    "regexp": "(text, regex) -> BOOLEAN",
+    "split_index": "(text, separator, index) -> VARCHAR",
+    "timestampadd": "(unit, count, time) -> TIMESTAMP",
+    "timestampdiff": "(unit, start, end) -> BIGINT",
+    "to_date": "(text[, pattern]) -> DATE",
+    "to_timestamp_ltz": "(text[, pattern[, zone]]) -> TIMESTAMPTZ (+1 overload)",
+    "truncate": "(number[, digits]) -> T",
+    "unix_timestamp": "([text[, pattern]]) -> BIGINT",
+}
+"""The interface's own functions, which no service lists with their parameters."""
+
+UNLISTED: Final = SIGNATURES | {"coalesce": "(value, ...) -> T", "ifnull": "(value, default) -> T"}
+"""Those, and functions that are part of SQL's grammar."""
+
+IN_GRAMMAR: Final = {
+    "coalesce": "(value, ...)",
+    "greatest": "(value, ...)",
+    "least": "(value, ...)",
+    "nullif": "(value, other)",
+}
+"""Functions that are part of SQL's grammar on a server, which does not list them."""
 
 SYSTEM_TABLES: Final = (
     *("compute_pools", "databases", "descriptor_sources", "entities", "function_sources", "functions", "queries"),

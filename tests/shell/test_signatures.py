@@ -11,9 +11,9 @@ from sqlshell.service.engines.duckdb.translation import functions
 from sqlshell.shell.interactive.look.toolbar import call_text
 from sqlshell.shell.metadata.catalog_loader import functions_of
 from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Function
-from sqlshell.sql.completion.interface_functions import SIGNATURES
 from sqlshell.sql.completion.signatures import Form, signature_of
 from sqlshell.sql.completion.suggestions import Place, suggestions
+from sqlshell.sql.keywords import SIGNATURES
 
 
 def form(parameters: str, types: str, result: str = "", *, variadic: bool = False) -> Form:

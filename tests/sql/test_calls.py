@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.sql.completion.calls import call_at, parameters
+from sqlshell.sql.completion.signatures import call_at, parameters
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,6 @@ from typing import Final
 from sqlshell.sql import keywords
 from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token
-from sqlshell.sql.completion.interface_functions import SIGNATURES
 
 QUERIES: Final = frozenset({"SELECT", "VALUES", "FROM", "TABLE", "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"})
 SHOWING: Final = frozenset({"SHOW", "LIST", "DESCRIBE", "DESC", "PRINT", "SUMMARIZE", "CAN", "TEST"})
@@ -97,7 +96,7 @@ def _repeats(given: Sequence[Token]) -> bool:
 
 @functools.cache
 def _known() -> frozenset[str]:
-    functions = (name.upper() for name in (*keywords.FUNCTIONS, *SIGNATURES))
+    functions = (name.upper() for name in (*keywords.FUNCTIONS, *keywords.SIGNATURES))
     return keywords.KEYWORDS | frozenset(keywords.TYPES) | frozenset(functions)
 
 

@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Struct, field
 
 from sqlshell.sql import keywords
-from sqlshell.sql.completion.interface_functions import IN_GRAMMAR, UNLISTED
 from sqlshell.sql.identifiers import quoted
+from sqlshell.sql.keywords import IN_GRAMMAR, UNLISTED
 
 MOST = 200
 """Maximum suggestions of one kind."""

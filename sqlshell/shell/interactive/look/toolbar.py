@@ -10,8 +10,8 @@ from sqlshell.shell.interactive.look.context_line import short
 from sqlshell.shell.interactive.look.prompt_line import fragments
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.transaction import FAILED, OPEN
-from sqlshell.sql.completion.calls import call_at, parameters
 from sqlshell.sql.completion.catalog import Catalog
+from sqlshell.sql.completion.signatures import call_at, parameters
 
 Fragments = list[tuple[str, str]]
 
