@@ -11,7 +11,7 @@ from sqlshell.errors import UsageError
 from sqlshell.shell.loading.spec import format_of
 from sqlshell.shell.running.submitting import require_rows
 from sqlshell.sql.analysis.lexed import lexed
-from sqlshell.sql.identifiers import RESERVED, always_quoted
+from sqlshell.sql.identifiers import RESERVED, always_quoted, literal
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 
@@ -81,4 +81,4 @@ def _literal(text: str) -> str:
     """A string of SQL. Raises UsageError for a text that does not fit on the line of a command."""
     if "\n" in text:
         raise UsageError(f"{text!r} contains a line break", "use another name")
-    return "'" + text.replace("'", "''") + "'"
+    return literal(text)

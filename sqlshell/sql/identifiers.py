@@ -46,8 +46,14 @@ def qualified(*parts: str) -> str:
 
 
 def unquoted(name: str) -> str:
-    """The identifier that is written as `name`, with or without double quotes."""
-    return name.strip('"').replace('""', '"')
+    """The identifier that is written as `name`, with or without double quotes or backticks."""
+    quote = name[:1]
+    return name[1:-1].replace(quote * 2, quote) if quote in {'"', "`"} else name
+
+
+def name_parts(name: str) -> list[str]:
+    """Return the identifiers of a dotted name."""
+    return [unquoted(part) for part in re.findall(r'"(?:[^"]|"")*"|[^".]+', name)]
 
 
 class Pattern:

@@ -12,6 +12,7 @@ from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Result
+from sqlshell.sql.identifiers import literal
 
 BATCHES = "batch"
 """The extension that several statements may be sent in one request."""
@@ -144,8 +145,7 @@ class Client(Protocol):
 def terminate_query(query_id: str) -> str:
     """The statement that terminates a query. An ID that is not a UUID is quoted."""
     plain = len(query_id) == 36 and query_id.isascii() and query_id.replace("-", "").isalnum()
-    quoted = query_id if plain else "'" + query_id.replace("'", "''") + "'"
-    return f"TERMINATE QUERY {quoted}"
+    return f"TERMINATE QUERY {query_id if plain else literal(query_id)}"
 
 
 async def terminate(client: Client, query_id: str, context: SessionContext) -> None:

@@ -19,7 +19,7 @@ from sqlshell.shell.components import CommandInfo
 from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.sql.completion.catalog import Names, is_near, shown_name
 from sqlshell.sql.completion.suggestions import Suggestion
-from sqlshell.sql.identifiers import literal, quoted, unquoted
+from sqlshell.sql.identifiers import literal, name_parts, quoted
 
 SHOWN: Final = 200
 """Maximum number of suggestions in one list."""
@@ -96,7 +96,7 @@ def _relations(shell: CommandShell, typed: str, kind: str) -> list[Suggestion]:
     match = _NAME.match(typed)
     lead, last = (match[1], match[2].lstrip('"')) if match else ("", typed)
     if lead:
-        parts = [unquoted(part) for part in re.findall(r'"(?:[^"]|"")*"|[^".]+', lead)]
+        parts = name_parts(lead)
         inside = dict(catalog.contents_of(parts))
         names = [name for name, what in inside.items() if what == "schema" or kind in what or kind == "relation"]
         return [

@@ -269,6 +269,9 @@ def _words(text: Own, values: Mapping[str, Text], *, quotes: bool, strings: bool
 
 def quoted_word(text: str) -> str:
     """A word as it is written on a line: names from a service may contain backticks, blanks and colons."""
-    if _PLAIN_WORD.fullmatch(text):
-        return text
+    return text if _PLAIN_WORD.fullmatch(text) else quoted_text(text)
+
+
+def quoted_text(text: str) -> str:
+    """Return a word in quotes, on one line."""
     return "'" + text.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n") + "'"

@@ -9,7 +9,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import Own, joined, own_text
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.command_shell import CommandShell
-from sqlshell.shell.commands.command import Args, command
+from sqlshell.shell.commands.command import Args, command, quoted_text
 from sqlshell.shell.scripts.variables import switch
 
 
@@ -21,7 +21,7 @@ async def set_variable(shell: CommandShell, args: Args) -> None:
 
     :'name' is the value as a string, :"name" the value as an identifier, and :{?name} is TRUE if it is set."""
     if not args:
-        lines = [f"{name} = {_quoted(shell.variables[name].text)}" for name in sorted(shell.variables)]
+        lines = [f"{name} = {quoted_text(shell.variables[name].text)}" for name in sorted(shell.variables)]
         shell.print("".join(f"{line}\n" for line in lines))
         return
     shell.set_variable(args.own(0), joined(args.texts[1:]))
@@ -119,10 +119,6 @@ def _line(args: Args) -> str:
     if args[:1] == ["-n"]:
         return " ".join(args[1:])
     return " ".join(args) + "\n"
-
-
-def _quoted(value: str) -> str:
-    return "'" + value.replace("\\", "\\\\").replace("'", "''").replace("\n", "\\n") + "'"
 
 
 def _from_terminal(text: str) -> str:

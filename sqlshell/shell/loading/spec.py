@@ -16,7 +16,7 @@ from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.files import expanded
 from sqlshell.shell.connection import Connection
 from sqlshell.sql.analysis.copy_statements import OWN, WRITTEN, CopyStatement
-from sqlshell.sql.identifiers import quoted
+from sqlshell.sql.identifiers import quoted, unquoted
 
 FORMATS: Final = {
     "csv": "csv",
@@ -313,7 +313,7 @@ def _wanted(request: LoadRequest, table: Sequence[TargetColumn]) -> list[TargetC
     by_name = {column.name.lower(): column for column in table}
     targets = []
     for written in request.columns:
-        name = written[1:-1].replace(written[0] * 2, written[0]) if written[:1] in {'"', "`"} else written
+        name = unquoted(written)
         if name.lower() not in by_name:
             raise UsageError(f"{request.table} has no column {name!r}", f"it has {', '.join(by_name)}")
         targets.append(by_name[name.lower()])

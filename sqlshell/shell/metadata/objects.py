@@ -18,7 +18,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.result import Column, Rows
 from sqlshell.shell.metadata.service_queries import ServiceSession, engine_of, query_service
 from sqlshell.shell.results.rows import column_index, value
-from sqlshell.sql.identifiers import Pattern, qualified, quoted, unquoted
+from sqlshell.sql.identifiers import Pattern, name_parts, qualified, quoted
 
 NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
 """A name as written in a statement, and nothing else."""
@@ -162,7 +162,7 @@ async def described(connected: ServiceSession, name: str, kind: str = "", *, det
 
 
 def _parts(name: str) -> list[str]:
-    return [unquoted(part) for part in re.findall(r'"(?:[^"]|"")*"|[^".]+', name)]
+    return name_parts(name)
 
 
 async def _columns_of_others(connected: ServiceSession, name: str) -> Rows:
