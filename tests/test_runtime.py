@@ -17,26 +17,14 @@ from sqlshell.errors import Bug, UsageError
 from sqlshell.runtime import bugs
 from sqlshell.runtime.bugs import LONGEST, bug_of, trace
 from sqlshell.runtime.event_loops import LoopThread, in_background, start_in_background
-from sqlshell.runtime.files import Descriptor, DownloadFile, descriptor, stand_in_for_closed
+from sqlshell.runtime.files import Descriptor, descriptor, stand_in_for_closed
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.sql.identifiers import quoted
 from sqlshell.version import __version__
-from tests.short_writes import FILE_LIMIT, files_limited
 
 TURNS = 50
 """Of an event loop that a canceled task takes to end: more than what else the loop does takes."""
-
-
-def test_a_download_of_which_only_a_part_fits_fails(tmp_path: Path) -> None:
-    place = tmp_path / "part"
-    with (
-        files_limited(),
-        DownloadFile(place) as file,
-        pytest.raises(OSError, match="File too large"),
-    ):
-        file.write(b"x" * (FILE_LIMIT + 500))
-    assert place.stat().st_size == FILE_LIMIT
 
 
 def raised(error: Exception) -> Exception:

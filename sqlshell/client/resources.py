@@ -51,12 +51,11 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
     incomplete download is kept next to the file as `.NAME.part`, and the next call resumes it if the service still has
     the same version.
     """
-    part = _Part(place, force=force)
-    received = _Receiver(transport, part, progress)
-    await run_download(transport, path, "application/octet-stream", received, transport.say)
+    part = _Part(place, transport, progress, force=force)
+    await run_download(transport, path, "application/octet-stream", part, transport.say)
     digest = part.sha256()
-    match = _SHA256.match(part.etag) if part.etag else None
-    checksum = received.checksum or (match[1] if match else "")
+    match = _SHA256.match(part.tag) if part.tag else None
+    checksum = part.checksum or (match[1] if match else "")
     if checksum and checksum.lower() != digest:
         part.drop()
         raise ProtocolError(
@@ -65,13 +64,13 @@ async def download(transport: Transport, path: str, place: Path, *, force: bool,
         )
     size = part.size
     part.finish(force=force)
-    return Download(place, size, digest, bool(checksum), received.resumed)
+    return Download(place, size, digest, bool(checksum), part.resumed)
 
 
 class _Part:
-    """A file that is being downloaded, with the ETag that identifies its version."""
+    """A file that is being downloaded, up to the download limit, with the ETag that identifies its version."""
 
-    def __init__(self, place: Path, *, force: bool) -> None:
+    def __init__(self, place: Path, transport: Transport, progress: Progress, *, force: bool) -> None:
         if place.is_dir():
             raise UsageError(f"{place} is a directory")
         if place.exists() and not force:
@@ -80,14 +79,22 @@ class _Part:
             raise UsageError(f"{place.parent} is not a directory")
         self._place = place
         self._path = place.with_name(f".{place.name}.part")
-        self._tag = place.with_name(f".{place.name}.part.etag")
-        self.etag = ""
-        if self._path.is_symlink() or self._tag.is_symlink():
+        self._tag_path = place.with_name(f".{place.name}.part.etag")
+        self._transport = transport
+        self._progress = progress
+        self._done = 0
+        self._whole: int | None = None
+        self.tag = ""
+        self.checksum = ""
+        """The SHA-256 that the service sent, in hex; "" if it sent none."""
+        if self._path.is_symlink() or self._tag_path.is_symlink():
             raise OutputError(f"{self._path} is a symbolic link; refusing to write through it")
         with contextlib.suppress(OSError, UnicodeDecodeError):
-            self.etag = self._tag.read_text().strip()
-        if not self.etag:
+            self.tag = self._tag_path.read_text().strip()
+        if not self.tag:
             self.drop()
+        self.resumed = self.size
+        """The bytes of an earlier program that have been kept."""
 
     @property
     def size(self) -> int:
@@ -96,18 +103,29 @@ class _Part:
         except OSError:
             return 0
 
-    def begin(self, etag: str) -> None:
-        """Start again from the first byte."""
+    def check(self, headers: Mapping[str, str], kept: int, left: int | None) -> None:
+        self._done, self._whole = kept, None if left is None else kept + left
+        self._check_size(self._whole or 0)
+        self.checksum = _checksum(headers)
+
+    def restart(self, tag: str) -> None:
         self.drop()
-        self.etag = etag
+        self.tag, self.resumed = tag, 0
         with self._failing():
             os.close(os.open(self._path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
-            if etag:
-                self._tag.write_text(etag)
+            if tag:
+                self._tag_path.write_text(tag)
 
     def add(self, piece: bytes) -> None:
+        self._done += len(piece)
+        self._check_size(self._done)
         with self._failing(), self._path.open("ab") as file:
             file.write(piece)
+        whole = f" of {self._whole:,}" if self._whole else ""
+        self._progress(self._done / self._whole if self._whole else None, f"{self._done:,}{whole} bytes")
+
+    async def refusal(self, response: httpx.Response) -> ShellError:
+        return await _refused(self._transport, response)
 
     def sha256(self) -> str:
         with self._failing(), self._path.open("rb") as file:
@@ -123,10 +141,10 @@ class _Part:
                 # Fails if the file has been created in the meantime.
                 os.link(self._path, self._place)
                 self._path.unlink()
-            self._tag.unlink(missing_ok=True)
+            self._tag_path.unlink(missing_ok=True)
 
     def drop(self) -> None:
-        for path in (self._path, self._tag):
+        for path in (self._path, self._tag_path):
             with contextlib.suppress(OSError):
                 path.unlink()
 
@@ -139,53 +157,11 @@ class _Part:
         except OSError as error:
             raise OutputError(f"cannot write to {self._place}: {error.strerror or error}") from error
 
-
-class _Receiver:
-    """Writes a resource into its part, up to the download limit, and reports the progress."""
-
-    def __init__(self, transport: Transport, part: _Part, progress: Progress) -> None:
-        self._transport = transport
-        self._part = part
-        self._progress = progress
-        self._done = 0
-        self._whole: int | None = None
-        self.checksum = ""
-        """The SHA-256 that the service sent, in hex; "" if it sent none."""
-        self.resumed = part.size
-        """The bytes of an earlier program that have been kept."""
-
-    @property
-    def tag(self) -> str:
-        return self._part.etag
-
-    @property
-    def size(self) -> int:
-        return self._part.size
-
-    def check(self, headers: Mapping[str, str], kept: int, left: int | None) -> None:
-        self._done, self._whole = kept, None if left is None else kept + left
-        self._check_size(self._whole or 0)
-        self.checksum = _checksum(headers)
-
-    def restart(self, tag: str) -> None:
-        self.resumed = 0
-        self._part.begin(tag)
-
-    def add(self, piece: bytes) -> None:
-        self._done += len(piece)
-        self._check_size(self._done)
-        self._part.add(piece)
-        whole = f" of {self._whole:,}" if self._whole else ""
-        self._progress(self._done / self._whole if self._whole else None, f"{self._done:,}{whole} bytes")
-
-    async def refusal(self, response: httpx.Response) -> ShellError:
-        return await _refused(self._transport, response)
-
     def _check_size(self, size: int) -> None:
         """Raises ServiceError if the file is larger than the limit, and removes it. 0 means no limit."""
         limit = self._transport.network.download_limit
         if limit and size > limit:
-            self._part.drop()
+            self.drop()
             raise ServiceError(
                 f"the resource from {self._transport.target.name} is larger than the download limit of"
                 f" {limit >> 20:,} MiB",

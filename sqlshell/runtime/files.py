@@ -6,7 +6,6 @@ import os
 import re
 import sys
 from collections.abc import Callable
-from io import FileIO
 from pathlib import Path
 from typing import Final
 
@@ -163,25 +162,3 @@ def write_all(write: Callable[[memoryview], int | None], data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[write(left) or 0 :]
-
-
-class DownloadFile(FileIO):
-    """A file that has the beginning of a download, up to its position. `tag` is the strong ETag of the whole, "" if the
-    download cannot continue there.
-    """
-
-    def __init__(self, place: Path) -> None:
-        super().__init__(os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_EXCL, 0o600), "r+")
-        self.place = place
-        self.tag = ""
-
-    def write(self, data: bytes) -> int:  # type: ignore[override]
-        """Add all of `data`. Raises OSError."""
-        write_all(super().write, data)
-        return len(data)
-
-    def restart(self, tag: str) -> None:
-        """Begin again at the first byte. Raises OSError."""
-        self.seek(0)
-        self.truncate()
-        self.tag = tag

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import io
 import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,6 @@ from sqlshell.output.copy import copy
 from sqlshell.output.sinks.sink import OutputClosed, StreamSink
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Column, FileUnavailable, HeldBatches, LineSql, Result, Rows, StoredColumn, Table
-from sqlshell.runtime.files import DownloadFile
 
 COLUMNS = [Column("a")]
 
@@ -120,9 +119,6 @@ class File:
 
     async def skip(self, rows: int) -> None:
         self.skipped = rows
-
-    async def keep(self, opened: Callable[[], DownloadFile]) -> bool:
-        raise AssertionError
 
     async def table(self, *, typed: bool = False) -> Table | None:
         assert typed

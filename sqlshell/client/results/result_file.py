@@ -31,7 +31,6 @@ from sqlshell.humanize import format_count
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, PARQUET, ColumnInfo
 from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
 from sqlshell.result import Column, FileUnavailable, Rows, StoredColumn
-from sqlshell.runtime.files import DownloadFile
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 
@@ -99,24 +98,27 @@ class ResultFile(Struct):
     async def fetch(self, place: Path) -> None:
         """Download the file to `place`. Raises FileUnavailable."""
         accept = f"{PARQUET}, application/json;q=0.5"
-        with DownloadFile(place) as file:
-            try:
-                await download(self.transport(), self.path, accept, _Receiver(file, self.size * 2 + SLACK_BYTES))
-            except (ShellError, OSError) as error:
-                raise FileUnavailable from error
+        try:
+            with _Download(place, self.size * 2 + SLACK_BYTES) as into:
+                await download(self.transport(), self.path, accept, into)
+        except (ShellError, OSError) as error:
+            raise FileUnavailable from error
 
 
-class _Receiver:
+class _Download:
     """Writes a file of at most `limit` bytes. Methods raise OSError, and FileUnavailable if it is not a result's."""
 
-    def __init__(self, file: DownloadFile, limit: int) -> None:
-        self._file = file
+    def __init__(self, place: Path, limit: int) -> None:
+        self._file = os.fdopen(os.open(place, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_EXCL, 0o600), "r+b")
         self._limit = limit
         self._left = 0
+        self.tag = ""
 
-    @property
-    def tag(self) -> str:
-        return self._file.tag
+    def __enter__(self) -> _Download:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._file.close()
 
     @property
     def size(self) -> int:
@@ -130,7 +132,9 @@ class _Receiver:
         self._left = left
 
     def restart(self, tag: str) -> None:
-        self._file.restart(tag if is_strong(tag) else "")
+        self._file.seek(0)
+        self._file.truncate()
+        self.tag = tag if is_strong(tag) else ""
 
     def add(self, piece: bytes) -> None:
         self._left -= len(piece)
