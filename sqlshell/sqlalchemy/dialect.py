@@ -22,8 +22,8 @@ from sqlshell.sqlalchemy.compilers import (
     SqlshellTypeCompiler,
 )
 from sqlshell.sqlalchemy.connecting import AUTOCOMMIT, Connecting, engine_of
-from sqlshell.sqlalchemy.decoded import Decimals, Floats, Json, JsonIndex, JsonPath, Uuids
 from sqlshell.sqlalchemy.reflection import Reflection
+from sqlshell.sqlalchemy.types import Decimals, Floats, Json, JsonIndex, JsonPath, Uuids
 
 SNAPSHOT: Final = "REPEATABLE READ"
 

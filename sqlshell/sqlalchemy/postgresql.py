@@ -14,7 +14,7 @@ from sqlalchemy.engine.url import URL
 
 from sqlshell.dbapi.opening import OPTIONS
 from sqlshell.sqlalchemy.connecting import AUTOCOMMIT, Connecting
-from sqlshell.sqlalchemy.decoded import Decimals, Floats, Json, Uuids
+from sqlshell.sqlalchemy.types import Decimals, Floats, Json, Uuids
 
 SCHEME: Final = "sqlshell+postgresql"
 _WITH_QUESTION_MARKS: Final = frozenset({"?", "?|", "?&", "@?"})

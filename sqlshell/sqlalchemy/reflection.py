@@ -19,7 +19,7 @@ from sqlalchemy.engine.interfaces import (
 )
 
 from sqlshell.dbapi.exceptions import NotSupportedError
-from sqlshell.sqlalchemy.type_names import type_of
+from sqlshell.sqlalchemy.types import type_of
 
 _HERE = "database_name = current_database() and schema_name = coalesce(:schema, current_schema())"
 

@@ -190,7 +190,7 @@ def test_the_history_of_a_query_has_an_end() -> None:
 
 
 def test_a_statement_that_is_not_ready_is_submitted_with_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(polling, "backoff", lambda attempt: 0.001 * (attempt + 1))
+    monkeypatch.setattr("sqlshell.client.http.retries.backoff", lambda attempt: 0.001 * (attempt + 1))
     said: list[str] = []
     lost = {"sqlState": "3E001", "message": "warming up", "statementID": ID, "createdOn": 1}
 

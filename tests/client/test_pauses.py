@@ -59,7 +59,7 @@ def test_before_a_result_file_is_resumed(slept: list[float], tmp_path: Path) -> 
 def test_before_a_statement_that_is_not_ready_is_submitted_again(
     slept: list[float], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(polling, "backoff", lambda attempt: 70.0 + attempt)
+    monkeypatch.setattr("sqlshell.client.http.retries.backoff", lambda attempt: 70.0 + attempt)
     with scripted((200, LOST), (200, LOST), (200, done(data=[]))) as state:
         assert run(state) == [[]]
     assert slept == [70.0, 71.0]

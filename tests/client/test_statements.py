@@ -18,7 +18,6 @@ from sqlshell.client.http.transport import Transport
 from sqlshell.client.http.upload import Attachment
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.service import version
-from sqlshell.client.statements import polling
 from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
@@ -197,7 +196,7 @@ def test_what_is_not_ready_is_waited_for_within_the_limits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     if network.retries == 9:
-        monkeypatch.setattr(polling, "backoff", lambda attempt: 1000.0 if attempt else 0.01)
+        monkeypatch.setattr("sqlshell.client.http.retries.backoff", lambda attempt: 1000.0 if attempt else 0.01)
     with scripted((200, LOST)) as state, pytest.raises(error, match="the pool is stopped") as caught:
         run(state, wait=wait, network=network)
     assert len(state.asked) == posts
@@ -212,10 +211,10 @@ def test_the_whole_time_to_wait_is_waited_for_what_is_not_ready(monkeypatch: pyt
         slept.append(seconds)
         await sleep(0)
 
-    monkeypatch.setattr(polling, "backoff", lambda attempt: 1e6)
+    monkeypatch.setattr("sqlshell.client.http.retries.backoff", lambda attempt: 1e6)
     monkeypatch.setattr(asyncio, "sleep", short)
     with scripted((200, LOST)) as state, pytest.raises(WaitTimeout, match="gave up after 1000 s") as caught:
-        run(state, wait=1000)
+        run(state, wait=1000, network=NetworkOptions(timeout=1e9))
     assert 0 < slept[-1] <= 1000
     assert caught.value.where.sql_state == "3E004"
 

@@ -20,7 +20,7 @@ import sqlalchemy as sa
 from sqlalchemy import orm
 
 from sqlshell.dbapi import Warning
-from sqlshell.sqlalchemy.type_names import type_of
+from sqlshell.sqlalchemy.types import type_of
 from tests.conftest import Served, serve, stop
 
 METADATA = sa.MetaData()

@@ -80,10 +80,7 @@ class ResultFactory(Struct):
             if request.request_type == STREAMING:
                 return await self._from_stream(done, request, query, again, explain, observer)
             return await self._from_plane(done, request, query, again)
-        pages = self._fetcher(done, query)
-        if done.minimal and pages.counts and done.head.statement_id:
-            return self._partitioned(done, columns_of(done.head, 0), pages, None)
-        return await self._from_partitions(done, pages)
+        return await self._from_partitions(done, self._fetcher(done, query))
 
     async def aclose(self) -> None:
         for batches in list(self._unfinished):
@@ -92,13 +89,6 @@ class ResultFactory(Struct):
         for plane in planes:
             await plane.aclose()
 
-    async def _from_partitions(self, done: Done, pages: PartitionFetcher) -> Result:
-        first, columns = _first_batch(done, pages.counts, pages.transport.target.name)
-        if first is None:
-            # If the number of rows is wrong, look up once more: the response may have been damaged.
-            first = Batch(len(columns), body=await pages.body(0), count=pages.counts[0] if pages.counts else None)
-        return self._partitioned(done, columns, pages, first)
-
     def _fetcher(self, done: Done, query: Query) -> PartitionFetcher:
         counts = _row_counts(done)
         statement_id = done.head.statement_id or ""
@@ -106,9 +96,15 @@ class ResultFactory(Struct):
             raise ProtocolError(f"{self.transport.target.name} announced more partitions but sent no statementID")
         return PartitionFetcher(self.transport, statement_path(statement_id), query, statement_id, counts)
 
-    def _partitioned(self, done: Done, columns: list[Column], pages: PartitionFetcher, first: Batch | None) -> Result:
-        """The result with its `first` partition, None if it has to be fetched."""
-        counts = pages.counts
+    async def _from_partitions(self, done: Done, pages: PartitionFetcher) -> Result:
+        counts, first = pages.counts, None
+        if done.minimal and counts and done.head.statement_id:
+            columns = columns_of(done.head, 0)
+        else:
+            first, columns = _first_batch(done, counts, pages.transport.target.name)
+            if first is None:
+                # If the number of rows is wrong, look up once more: the response may have been damaged.
+                first = Batch(len(columns), body=await pages.body(0), count=counts[0] if counts else None)
 
         async def fetch(number: int) -> Batch:
             count = counts[number] if counts and number < len(counts) else None

@@ -12,7 +12,7 @@ from typing import TypeVar
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlshell.client.http.retries import backoff
+from sqlshell.client.http.retries import Retries
 from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Upload, upload_of
 from sqlshell.client.results.factory import ResultFactory
@@ -55,6 +55,9 @@ from sqlshell.result import Result
 __all__ = ["Observer", "StatementsClient", "Submission", "new_session_id"]
 
 _T = TypeVar("_T")
+
+UNAVAILABLE = 503
+"""The status that is as good as a statement for which something is not ready."""
 
 NAMED_SECONDS = 2.0
 LOOKED_UP_SECONDS = 0.5
@@ -204,7 +207,7 @@ class StatementsClient(Struct):
     ) -> Done | Follow:
         """Submit one statement and wait for it. If something is not ready (class 3E), it is submitted again."""
         network = self.transport.network
-        attempt = 0
+        tries = Retries(network, idempotent=True, known=True)
         while True:
             step = await self._submit(submission, context, observer, began)
             if isinstance(step, Follow):
@@ -213,22 +216,19 @@ class StatementsClient(Struct):
                 with _doubting(submission, step.statement_id if isinstance(step, Poll) else ""):
                     return await self._wait(step, context, began, observer)
             except StatementError as error:
-                wait, elapsed = backoff(attempt), time.monotonic() - began
-                if not sqlstate.not_ready(error.where.sql_state) or attempt >= network.retries:
+                wait = tries.after_status(UNAVAILABLE, {}) if sqlstate.not_ready(error.where.sql_state) else None
+                if wait is None:
                     raise
-                left = self.wait_limit - elapsed if self.wait_limit is not None else None
-                if left is not None and wait > left:
+                left = began + self.wait_limit - time.monotonic() if self.wait_limit is not None else wait
+                if wait > left:
                     await asyncio.sleep(max(0.0, left))
                     hint = "the statement did not run; use a longer --wait"
                     raise WaitTimeout(
                         f"{error.message} (gave up after {self.wait_limit:g} s)", hint, error.where
                     ) from None
-                if elapsed + wait > network.timeout:
-                    raise
-                attempt += 1
                 observer.say(
                     f"{error.message} ({error.where.sql_state}): retrying in {wait:.1f} s"
-                    f" (attempt {attempt} of {network.retries})"
+                    f" (attempt {tries.attempts} of {network.retries})"
                 )
                 await asyncio.sleep(wait)
 
