@@ -1,1 +1,1 @@
-"""Secrets, the encrypted vault, schema registries, and the requests that the service makes to them."""
+"""The encrypted vault of secrets, and the requests that the service makes to schema registries."""
