@@ -153,13 +153,6 @@ class Function(Kind):
         return macros + recorded
 
 
-def check_source_unused(source: str, scope: Scope) -> None:
-    """Raises Failure if a function uses this function source."""
-    for item in scope.kept("function"):
-        if item.detail["source"] == source:
-            raise Failure(sqlstate.DEPENDENTS, f"function source {source!r} is in use by function {item.name!r}")
-
-
 def normal_type(text: str) -> str:
     """A type in upper case with single spaces, so that different spellings are equal."""
     return re.sub(r"\s*([<>(),])\s*", r"\1", " ".join(text.upper().split())).replace(",", ", ")
@@ -196,30 +189,32 @@ class _Source(Kind):
             message = f"the sources of the organization would exceed {most / (1 << 30):g} GiB"
             raise Failure(sqlstate.LIMIT, message)
         file = organization.folder("resources") / str(uuid.uuid4())
-        try:
-            size, digest = _copy(path, file)
-            detail = {"file": wanted, "stored": file.name, "size": size, "sha256": digest}
-            detail |= {key: value for key, value in shown_options(options).items() if key != "file"}
+        shared = organization.owner.shared_file(organization.id, file.name)
+        with contextlib.ExitStack() as undone:
+            undone.callback(file.unlink, missing_ok=True)
             try:
+                # Copied, because several statements may name an attachment.
+                shutil.copyfile(path, file)
+                with file.open("rb") as kept_file:
+                    digest = hashlib.file_digest(kept_file, "sha256").hexdigest()
+                detail = {"file": wanted, "stored": file.name, "size": file.stat().st_size, "sha256": digest}
+                detail |= {key: value for key, value in shown_options(options).items() if key != "file"}
                 execution.add(self.name, asked.name, detail)
-            except Failure:
-                file.unlink()
-                raise
-            if (shared := organization.owner.shared_file(organization.id, file.name)) is not None:
-                # The catalog is first: it says that the file in the storage is needed.
-                try:
+                undone.callback(execution.forget, self.name, asked.name)
+                if shared is not None:
+                    # The catalog is first: it says that the file in the storage is needed.
                     shared.put(file)
-                except OSError:
-                    organization.catalog.drop(organization.id, self.name, asked.name)
-                    raise
-        except OSError as error:
-            raise Failure(sqlstate.LIMIT, f"cannot store the file: {error.strerror}") from error
+            except OSError as error:
+                raise Failure(sqlstate.LIMIT, f"cannot store the file: {error.strerror}") from error
+            undone.pop_all()
 
     def drop(self, asked: OfKind, execution: Execution) -> None:
         organization = execution.organization
         with organization.changing:
-            if self.name == "function_source":
-                check_source_unused(asked.name, execution.scope)
+            for item in execution.scope.kept("function") if self.name == "function_source" else ():
+                if item.detail["source"] == asked.name:
+                    message = f"function source {asked.name!r} is in use by function {item.name!r}"
+                    raise Failure(sqlstate.DEPENDENTS, message)
             file = str(execution.get(self.name, asked.name).detail["stored"])
             execution.forget(self.name, asked.name)
             with contextlib.suppress(OSError):
@@ -253,17 +248,3 @@ class DescriptorSource(_Source):
         *("Name", "Type", "State", "Description", "Url", "Tags", "Owner", *TIMES, "File", "Size", "Sha256")
     )
     relation = columns("name", "file", "type", "description", "status=state", *OWNED)
-
-
-def _copy(source: Path, target: Path) -> tuple[int, str]:
-    """Copy an attachment, which several statements may name; returns its size and SHA-256. Raises OSError."""
-    part = target.with_suffix(".part")
-    try:
-        shutil.copyfile(source, part)
-        with part.open("rb") as kept:
-            digest = hashlib.file_digest(kept, "sha256")
-        part.rename(target)
-    except OSError:
-        part.unlink(missing_ok=True)
-        raise
-    return target.stat().st_size, digest.hexdigest()

@@ -80,11 +80,8 @@ _NEEDS = {
 _UNGRANTED_PRIVILEGES = frozenset({"create_role", "create_user", "invite_user", "grant", "revoke", "manage_members"})
 """Privileges that no role has: roles are predefined, and there are tokens instead of users."""
 
-
-_RUN_BY_ENGINE = frozenset(
-    {"select", "read", "print", *(privilege for privilege, rights in _NEEDS.items() if rights == Rights.DATA)}
-)
-"""Privileges for statements that the engine runs, below those of the owner."""
+_RUN_BY_SERVICE = frozenset({"usage", "list", "describe"})
+"""Privileges below the owner's for statements that no engine runs."""
 
 
 class CanI(DialectStatement, frozen=True):
@@ -123,7 +120,7 @@ def _checked(privilege: str, session: Session) -> Outcome:
         raise Failure(sqlstate.UNSUPPORTED, f"unknown privilege {shown}")
     elif session.rights < _NEEDS[privilege]:
         raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} cannot {shown}")
-    elif privilege in _RUN_BY_ENGINE:
+    elif privilege not in _RUN_BY_SERVICE:
         check_role(session)
     return Outcome(message=f"role {session.role!r} can {shown}")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -29,20 +30,7 @@ from sqlshell.service.objects.kind import (
 from sqlshell.service.objects.result_rows import Facts, ShownColumn, keep, listed
 from sqlshell.sql.analysis.tokens import tokens
 
-_ALSO = {
-    "database": "database_name",
-    "schema": "schema_name",
-    "type": "relation_type",
-    "default": "is_default",
-    "leaf": "is_leaf",
-    "created": "created_at",
-    "updated": "updated_at",
-    "state": "status",
-    "intended": "intended_state",
-    "actual": "actual_state",
-    "primary_key": "primary_key",
-}
-"""Alternative names of columns in conditions."""
+_CAPITAL = re.compile(r"(?<=[a-z])(?=[A-Z])")
 
 
 class List(DialectStatement, frozen=True):
@@ -91,7 +79,7 @@ class List(DialectStatement, frozen=True):
             raise unsupported("SHOW" if self.show else "LIST", self.what)
         shown, more, facts = self.of.listed(Place(self.place, self.names, self.store), execution)
         if self.where:
-            return _filtered(self.where, shown, more, facts, execution)
+            return _filtered(self.where, shown, (*more, *self.of.relation), facts, execution)
         return keep(shown, facts, execution.sink)
 
 
@@ -128,15 +116,16 @@ def _what(kinds: Sequence[Kind]) -> str:
 def _filtered(
     where: str, shown: Sequence[ShownColumn], more: Sequence[ShownColumn], facts: Sequence[Facts], execution: Execution
 ) -> Outcome:
-    """The facts that satisfy a condition: a SELECT over them with a reader's rights, checked like any other."""
+    """The facts that satisfy a condition: a SELECT over them with a reader's rights, checked like any other.
+
+    A condition may also name the columns of `more`, and write a name such as CreatedAt as created_at.
+    """
     _check_condition(where)
-    known = {column.name.lower() for column in (*shown, *more)}
-    also = [
-        ShownColumn(_ALSO[column.key], column.key, column.type)
-        for column in (*shown, *more)
-        if column.key in _ALSO and _ALSO[column.key] not in known
-    ]
-    rows = execution.organization.engine.inline(listed([*shown, *more, *also], facts))
+    snakes = (ShownColumn(_CAPITAL.sub("_", column.name), column.key, column.type) for column in shown)
+    known: dict[str, ShownColumn] = {}
+    for column in (*shown, *more, *snakes):
+        known.setdefault(column.name.lower(), column)
+    rows = execution.organization.engine.inline(listed([*known.values()], facts))
     # Engines quote names differently. Behind a dot, all of them accept any word.
     names = ", ".join(f"listed.{column.name}" for column in shown)
     # The newline ends a comment at the end of the condition.

@@ -193,6 +193,10 @@ class Relations(Kind):
     """Whether DESCRIBE shows only columns."""
     listing = columns("Name", "Type", "Owner", "State", "Properties", *TIMES, "Database", "Schema")
     details = columns("PrimaryKey=primary_key", "Description", "FQN=fqn")
+    relation = columns(
+        *("database_name=database", "schema_name=schema", "name", "fqn", "relation_type=type", "type"),
+        *("primary_key", "description", "state", *OWNED),
+    )
 
     def forms(self) -> Iterator[Form[DialectStatement]]:
         if self.created_as:
@@ -222,7 +226,10 @@ class Relations(Kind):
             raise missing("schema", schema)
         if self.listed_type and not place.kind:
             database = schema = ""
-        return self.listing, self.details, relations(scope, database, schema, kind=self.listed_type)
+        kind = self.listed_type
+        if kind == "materialized view" and execution.organization.engine.traits.interface_sql:
+            kind = "view"
+        return self.listing, self.details, relations(scope, database, schema, kind=kind)
 
     def describe(self, asked: OfKind, execution: Execution) -> Outcome:
         return describe_relation(asked, execution, only_columns=self.only_columns or asked.only_columns)
@@ -232,10 +239,6 @@ class AnyRelation(Relations):
     syntax = (
         ("describe", "DESCRIBE KIND COLUMNS <names:names> =only_columns"),
         ("describe", SYNTAX["describe"]),
-    )
-    relation = columns(
-        *("database_name=database", "schema_name=schema", "name", "fqn", "relation_type=type", "type"),
-        *("primary_key", "description", "state", *OWNED),
     )
 
     def forms(self) -> Iterator[Form[DialectStatement]]:
@@ -262,6 +265,8 @@ class View(Table):
 
 
 class MaterializedView(Relations):
+    """For the interface's engine these are views, so that LIST shows all views."""
+
     name, plural, listed_type = "materialized_view", "materialized_views", "materialized view"
     left_to_servers = frozenset({"create", "drop", "show"})
     created_as = f"! {IF_NOT_EXISTS} <names:names> {OPTIONS} AS <select:rest>"
@@ -350,15 +355,12 @@ def find_relation(names: Names, session: Session) -> tuple[Relation, str]:
     if relation[0].lower() in {name.lower() for name in session.organization.store_names}:
         message = f"{relation[0]!r} is a store; use UPDATE ENTITY or DROP ENTITY to change its entities"
         raise Failure(sqlstate.UNSUPPORTED, message)
-    streams = session.organization.streams.known
-    listed = session.catalog(CatalogQuery("relations", relation[0], relation[1], streams=streams))
-    kinds = {row[0]: row[2] for row in listed}
-    # Names are case-insensitive in the engine.
-    named = next((name for name in kinds if name.lower() == relation[2].lower()), "")
-    if not named:
+    found = session.catalog(CatalogQuery("relations", *relation, streams=session.organization.streams.known))
+    if not found:
         raise _missing(session, "relation", relation)
-    exact = (*relation[:2], relation[2] if relation[2] in kinds else named)
-    return exact, kinds[exact[2]]
+    # Names are case-insensitive in most engines.
+    name, _, kind, *_ = min(found, key=lambda row: row[0] != relation[2])
+    return (*relation[:2], name), kind
 
 
 def stream_kind(organization: Organization, relation: Relation) -> str:
