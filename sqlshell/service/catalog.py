@@ -46,14 +46,14 @@ CODES: Mapping[str, tuple[str, str]] = {
     "stream": (sqlstate.NO_RELATION, sqlstate.DUPLICATE_RELATION),
     "changelog": (sqlstate.NO_RELATION, sqlstate.DUPLICATE_RELATION),
     "materialized_view": (sqlstate.NO_RELATION, sqlstate.DUPLICATE_RELATION),
-    "relation": (sqlstate.NO_RELATION, sqlstate.DUPLICATE),
     "entity": (sqlstate.INVALID_PARAMETER, sqlstate.DUPLICATE),
     "secret": (sqlstate.NO_SECRET, sqlstate.DUPLICATE_SECRET),
     "schema_registry": (sqlstate.NO_SCHEMA_REGISTRY, sqlstate.DUPLICATE_SCHEMA_REGISTRY),
     "function": (sqlstate.NO_FUNCTION, sqlstate.DUPLICATE_FUNCTION),
     "table": (sqlstate.NO_RELATION, sqlstate.DUPLICATE_RELATION),
 }
-"""The sqlStates for a missing and for a duplicate object of each kind; others have the default."""
+DEFAULT_CODES = (sqlstate.NO_RELATION, sqlstate.DUPLICATE)
+"""The sqlStates for a missing and for a duplicate object of each kind, and of others."""
 
 
 def owning_role(role: str = "") -> str:
@@ -298,7 +298,7 @@ def digest(token: str) -> str:
 
 
 def missing(kind: str, name: str) -> Failure:
-    state, _ = CODES.get(kind, (sqlstate.NO_RELATION, ""))
+    state, _ = CODES.get(kind, DEFAULT_CODES)
     return Failure(state, f"{kind.replace('_', ' ')} {name!r} does not exist")
 
 
@@ -308,4 +308,4 @@ def duplicate(kind: str, name: str) -> Failure:
 
 def duplicate_code(kind: str) -> str:
     """The sqlState for an object of a kind that exists already."""
-    return CODES[kind][1] if kind in CODES else sqlstate.DUPLICATE
+    return CODES.get(kind, DEFAULT_CODES)[1]

@@ -57,13 +57,13 @@ Item = Callable[[FormMatch, int], int]
 
 
 class Form(Generic[T_co]):
-    """A form, with the class or function that makes an object from its values.
+    """A form, with the class or function that makes an object from its values, or None for those of another form.
 
     `more` are further fields of every statement of this form. `first` is its first word, in lower case; `second` are
     the words that may follow it and OR REPLACE, none if any may.
     """
 
-    def __init__(self, text: str, make: Callable[..., T_co], **more: object) -> None:
+    def __init__(self, text: str, make: Callable[..., T_co | None], **more: object) -> None:
         self.text, self._make, self._more = text, make, more
         first, second, *_ = [*text.replace(" [ OR REPLACE =replace ]", "").split(), "!"]
         self.first, choices = first.rpartition(":")[2].lower(), second.rpartition(":")[2].split("|")

@@ -35,9 +35,6 @@ _FORMS = (
     Form(f"{_INSERT} <select:selection>", _made, kind="insert"),
     Form(f"{_INSERT} [ <listed:parentheses> ] [ BY NAME|POSITION ] <select:selection>", _made, kind="insert"),
     Form(f"{_TABLE} [ <columns:parentheses> ] AS <select:rest>", _made),
-)
-_ALL = (
-    *_FORMS,
     Form(f"{_INSERT} <select:rest>", _made, kind="insert", selects=False),
     Form(f"{_TABLE} <columns:parentheses>", _made, selects=False),
 )
@@ -45,9 +42,10 @@ _ALL = (
 
 def selecting(sql: str) -> TableWrite | None:
     """Parse CREATE TABLE … AS SELECT or INSERT INTO … SELECT; None for any other statement."""
-    return None if _VALUES.match(sql) else first_of(_FORMS, Tokens(sql))
+    write = None if _VALUES.match(sql) else writing(sql)
+    return write if write is not None and write.selects else None
 
 
 def writing(sql: str) -> TableWrite | None:
     """Parse CREATE TABLE or INSERT INTO, with or without a SELECT; None for any other statement."""
-    return first_of(_ALL, Tokens(sql))
+    return first_of(_FORMS, Tokens(sql))

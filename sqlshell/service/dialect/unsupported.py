@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NoReturn
 
 from sqlshell.interface import sqlstate
@@ -76,6 +76,9 @@ def _form(words: str, why: str) -> Form[NoReturn]:
 _ENGINES = frozenset({"GRANT", "REVOKE", "CREATE USER", "DROP USER", "CREATE FUNCTION <name:names> AS"})
 """What an engine with roles and functions of its own has."""
 
-FORMS = tuple(_form(words, why) for words, why in _REFUSED.items() if words not in _ENGINES)
-ENGINE_FORMS = tuple(_form(words, _REFUSED[words]) for words in _REFUSED if words in _ENGINES)
-"""Refused only where the engine is no server with such statements of its own."""
+
+def forms(*, server: bool) -> Iterator[Form[NoReturn]]:
+    """Yield the forms that are refused; `server`: on an engine with roles and functions of its own."""
+    for words, why in _REFUSED.items():
+        if not (server and words in _ENGINES):
+            yield _form(words, why)

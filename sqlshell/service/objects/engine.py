@@ -7,14 +7,13 @@ from collections.abc import Iterator
 from typing import cast
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import duplicate, missing
 from sqlshell.service.dialect.forms import Form
 from sqlshell.service.dialect.lexer import Names
 from sqlshell.service.engines.engine import ObjectQuery, Outcome, Relation
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, Needs, OfKind, Result, behind
-from sqlshell.service.objects.result_rows import NUMBER, OWNED, TIMES, Facts, columns
+from sqlshell.service.objects.result_rows import NUMBER, OWNED, TIMES, Facts, columns, rows_of
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.pools import DEFAULT, Size, read_size, size_of
 
@@ -58,10 +57,7 @@ class EngineObjects(DialectStatement, frozen=True):
             },
             organization.store_names,
         )
-        listing = organization.engine.objects(query, execution.session.connection)
-        if listing.rows:
-            execution.sink.keep([json.dumps(row, ensure_ascii=False) for row in listing.rows])
-        return Outcome([ColumnInfo(name, kind, True) for name, kind in listing.columns])
+        return rows_of(organization.engine.objects(query, execution.session.connection), execution.sink, nullable=True)
 
 
 class Engine(Kind):

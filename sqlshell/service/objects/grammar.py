@@ -48,10 +48,6 @@ class Dialect:
         if found is None or FOR_ENGINE.match(sql, start, HEAD) or len(sql) > READ_LENGTH:
             return None
         word = found[0].lower()
-        if word == "begin":
-            from sqlshell.service.objects.query import read_application
-
-            return read_application(sql)
         if word not in self.forms:
             return None
         tokens = Tokens(sql)

@@ -52,9 +52,7 @@ KINDS: tuple[Kind, ...] = (
 
 def forms(*, server: bool) -> Iterator[Form[DialectStatement]]:
     """The forms in the order in which they are tried; `server`: without those that an engine of its own has itself."""
-    yield from unsupported.FORMS
-    if not server:
-        yield from unsupported.ENGINE_FORMS
+    yield from unsupported.forms(server=server)
     for kind in KINDS:
         for form in kind.forms():
             if not (server and form.first in kind.left_to_servers):

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.dialect.forms import Form
-from sqlshell.service.dialect.lexer import BLANK, HEAD, WORD, Tokens
+from sqlshell.service.dialect.lexer import HEAD
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import EVERYTHING, DialectStatement, Execution, Kind, Listed, Needs, Place
 from sqlshell.service.objects.result_rows import NUMBER, OWNED, columns
@@ -73,6 +73,7 @@ class Query(Kind):
         yield Form(f"DESCRIBE QUERY {part} <statement_id:id>", AboutQuery, verb="describe")
         yield Form("DESCRIBE QUERY <statement_id:id>", AboutQuery, verb="describe")
         yield Form("DESCRIBE <sql:making>", DescribeStatement)
+        yield Form("BEGIN APPLICATION <name:one> <body:rest>", _application, verb="application")
         yield Form("RESTART QUERY ! <statement_id:id>", AboutQuery, verb="restart")
 
     def listed(self, place: Place, execution: Execution) -> Listed:
@@ -88,15 +89,10 @@ class SessionKind(Kind):
         raise Failure(sqlstate.UNSUPPORTED, "SHOW SESSIONS and conditions are not supported; run LIST SESSIONS")
 
 
-def read_application(sql: str) -> Application | None:
-    blank = BLANK.match(sql)
-    text = sql[blank.end() if blank else 0 :].rstrip().rstrip(";").rstrip()
-    head = Tokens(text)
-    names, behind = head.dotted(2, 1)
-    if head[1].upper != "APPLICATION" or head[1].kind != WORD or not names:
+def _application(name: str, body: str, verb: str) -> Application | None:
+    """The application with these statements; None if END APPLICATION does not follow them."""
+    end = _END.search(body, max(0, len(body) - HEAD))
+    if end is None:
         return None
-    begin, tail = head[behind - 1].end, _END.search(text, max(0, len(text) - HEAD))
-    if not tail or begin > tail.start():
-        return None
-    items = split(text[begin : tail.start()])
-    return Application(names[0], tuple(item.text for item in items if isinstance(item, Statement)), verb="application")
+    items = split(body[: end.start()])
+    return Application(name, tuple(item.text for item in items if isinstance(item, Statement)), verb=verb)

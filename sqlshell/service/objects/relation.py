@@ -52,7 +52,7 @@ from sqlshell.service.objects.kind import (
     behind,
 )
 from sqlshell.service.objects.names import NOT_FOUND, check_named
-from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
+from sqlshell.service.objects.result_rows import BOOLEAN, OWNED, TIMES, Facts, columns, keep
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
@@ -342,11 +342,8 @@ def describe_relation(asked: OfKind, execution: Execution, *, only_columns: bool
 
 def column_rows(described: Sequence[ColumnInfo], sink: Sink) -> Outcome:
     """A row for each column: name, type and nullability."""
-    sink.keep(
-        [json.dumps([item.name, item.type, str(item.nullable).lower()], ensure_ascii=False) for item in described]
-    )
-    header = (("name", "VARCHAR"), ("type", "VARCHAR"), ("nullable", "BOOLEAN"))
-    return Outcome([ColumnInfo(name, kind, False) for name, kind in header])
+    facts = [{"name": item.name, "type": item.type, "nullable": item.nullable} for item in described]
+    return keep(columns("name", "type", "nullable", nullable=BOOLEAN), facts, sink)
 
 
 def find_relation(names: Names, session: Session) -> tuple[Relation, str]:

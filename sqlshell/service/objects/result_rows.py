@@ -66,15 +66,16 @@ def instant(seconds: float) -> str:
 
 def keep(shown: Sequence[ShownColumn], facts: Sequence[Facts], sink: Sink) -> Outcome:
     """A result with these columns and a row for each object."""
-    if facts:
-        sink.keep([_json(_texts(shown, item)) for item in facts])
     zoned = tuple((number, True) for number, item in enumerate(shown) if item.type == INSTANT)
-    return Outcome([ColumnInfo(item.name, item.type, False) for item in shown], zoned)
+    outcome = rows_of(listed(shown, facts), sink, nullable=False)
+    return Outcome(outcome.columns, zoned)
 
 
 def listed(shown: Sequence[ShownColumn], facts: Sequence[Facts]) -> Listing:
     """A relation for the engine with these columns and a row for each object."""
-    return Listing([(item.name, item.type) for item in shown], [_texts(shown, item) for item in facts])
+    return Listing(
+        [(item.name, item.type) for item in shown], [[text(item.get(column.key)) for column in shown] for item in facts]
+    )
 
 
 def properties(shown: Sequence[ShownColumn], item: Facts, sink: Sink) -> Outcome:
@@ -89,15 +90,16 @@ def properties(shown: Sequence[ShownColumn], item: Facts, sink: Sink) -> Outcome
     return table(sink, ("property", "value"), rows)
 
 
-def _texts(shown: Sequence[ShownColumn], item: Facts) -> list[str]:
-    return [text(item.get(column.key)) for column in shown]
-
-
 def table(sink: Sink, names: Sequence[str], rows: Sequence[Sequence[str]]) -> Outcome:
     """A result with string columns."""
-    if rows:
-        sink.keep([_json(list(row)) for row in rows])
-    return Outcome([ColumnInfo(name, "VARCHAR", False) for name in names])
+    return rows_of(Listing([(name, TEXT) for name in names], [list(row) for row in rows]), sink, nullable=False)
+
+
+def rows_of(listing: Listing, sink: Sink, *, nullable: bool) -> Outcome:
+    """A result with the columns and rows of a listing."""
+    if listing.rows:
+        sink.keep([_json(row) for row in listing.rows])
+    return Outcome([ColumnInfo(name, kind, nullable) for name, kind in listing.columns])
 
 
 def stamp(seconds: float) -> str:

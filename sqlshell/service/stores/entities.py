@@ -37,8 +37,6 @@ _OF_TOPICS: Final = ("topic.", "kafka.", "kinesis.", "key.", "value.")
 
 _AGAIN: Final = 0.01
 _HEAD: Final = 4096
-_STRING: Final = re.compile(r'"(?:[^"\\]++|\\.)*+"')
-_BRACKET: Final = re.compile(r"[\[\]{}]")
 _CONTROL: Final = re.compile(r"[\x00-\x1f]")
 
 
@@ -131,15 +129,10 @@ def checked_record(text: str) -> bytes:
     if len(raw) > RECORD:
         raise Failure(sqlstate.LIMIT, f"the record has {len(raw)} bytes; the maximum is {RECORD}")
     try:
-        if not isinstance(msgspec.json.decode(raw), dict):
+        record = msgspec.json.decode(raw)
+        if not isinstance(record, dict):
             raise _no_record('expected an object such as {"key": 1}')
-        depth = deepest = 0
-        # An iterator, because other threads would wait for a list of all matches.
-        for sign in _BRACKET.finditer(_STRING.sub("", text)):
-            depth += 1 if sign[0] in "[{" else -1
-            deepest = max(deepest, depth)
-        if deepest > DEEPEST:
-            raise _no_record(f"objects and lists are nested more than {DEEPEST} levels deep")
+        _check_depth(record, DEEPEST)
         json.loads(raw, object_pairs_hook=_once, parse_int=str, parse_float=str)
     except RecursionError:
         raise _no_record(f"objects and lists are nested more than {DEEPEST} levels deep") from None
@@ -147,6 +140,15 @@ def checked_record(text: str) -> bytes:
         raise _no_record(str(error)) from None
     # JSON strings contain no control characters, so that these occur only between tokens.
     return _CONTROL.sub(" ", text).strip().encode() + b"\n"
+
+
+def _check_depth(value: object, levels: int) -> None:
+    """Raises RecursionError for objects and lists that are nested more than `levels` deep."""
+    if isinstance(value, dict | list):
+        if not levels:
+            raise RecursionError
+        for item in value.values() if isinstance(value, dict) else value:
+            _check_depth(item, levels - 1)
 
 
 def _once(pairs: Sequence[tuple[str, Any]]) -> dict[str, Any]:
