@@ -797,7 +797,7 @@ def test_a_value_opens_for_its_own_object_alone(client: Client, home: Path, regi
     client.rows(f"create schema_registry moved with ('type' = CONFLUENT, 'uris' = '{registry}/ok', 'secret' = 'mine')")
     answer = client.run("test schema_registry moved")
     assert (answer["sqlState"], "belongs to another object" in answer["message"]) == ("58030", True)
-    assert dict(row[:4:3] for row in client.rows("list secrets"))["mine"] == "broken"
+    assert {row[0]: row[3] for row in client.rows("list secrets")}["mine"] == "broken"
     client.rows("drop schema_registry moved")
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from sqlshell.service.dialect import lexer, relations
+from sqlshell.service.dialect import changes, lexer
 from sqlshell.service.engines.duckdb.copying import check_files, copied_out
 from sqlshell.service.engines.duckdb.statement import check_setting
 from sqlshell.service.failure import Failure
@@ -58,8 +58,8 @@ TEXTS = {
 def test_a_text_is_read_in_linear_time(text: str) -> None:
     with contextlib.suppress(Failure):
         read(text)
-    relations.selecting(text)
-    relations.writing(text)
+    changes.read_change(text)
+    changes.change_of(text)
     without_key(text)
     for verbs in (lexer.WRITES, lexer.READS):
         lexer.targets(text, verbs)

@@ -221,6 +221,13 @@ def test_a_condition_chooses_rows(reader: Client, sql: str) -> None:
         assert reader.names(sql) == wanted
 
 
+def test_a_materialized_view_is_listed_as_a_view(client: Client) -> None:
+    client.rows("create materialized view always as select 1 as one")
+    assert "always" in client.names("list materialized_views")
+    client.rows("drop materialized view always")
+    assert "always" not in client.names("list materialized_views")
+
+
 def test_a_condition_may_do_what_a_readers_select_may(client: Client, reader: Client) -> None:
     for who in (client, reader):
         assert who.state("list stores where (select count(*) from read_csv('/etc/passwd')) > 0") == "42501"

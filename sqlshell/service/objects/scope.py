@@ -8,14 +8,13 @@ from __future__ import annotations
 
 import contextlib
 import json
-import re
 from collections.abc import Callable
 
 from msgspec import Struct
 
 from sqlshell.service.catalog import Object, owning_role
-from sqlshell.service.dialect.forms import Form, first_of
-from sqlshell.service.dialect.lexer import BLANK, HEAD, Names, Tokens
+from sqlshell.service.dialect.changes import Change
+from sqlshell.service.dialect.lexer import Names
 from sqlshell.service.engines.engine import CatalogQuery, Rows
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.sessions import Session
@@ -82,33 +81,12 @@ class Scope(Struct, frozen=True):
         return owner_and_times
 
 
-class _Change(Struct):
-    names: Names
-    kind: str
-    verb: str
-    unless: bool = False
-    rest: str = ""
-
-
-_CHANGES = tuple(
-    Form(f"verb:{verb} {between} kind:TABLE|VIEW|SCHEMA [ IF {there} =unless ] <names:names> [ <rest:rest> ]", _Change)
-    for verb, between, there in (
-        ("CREATE", "[ OR REPLACE ] [ RECURSIVE ]", "NOT EXISTS"),
-        ("ALTER|DROP", "", "EXISTS"),
-    )
-)
-
-
-_MAY_CHANGE = re.compile(BLANK.pattern + r"(?:create|alter|drop)(?!\w)", re.I)
-
-
-def note(session: Session, sql: str) -> None:
+def note(session: Session, change: Change | None) -> None:
     """Record when a statement of the engine created, changed or dropped something.
 
     Errors, such as a full disk, are ignored, because the statement has already been run.
     """
-    change = first_of(_CHANGES, Tokens(sql)) if _MAY_CHANGE.match(sql, 0, HEAD) else None
-    if change is None:
+    if change is None or change.verb == "insert":
         return
     if change.kind == "schema":
         whole: Names = (session.connection.database, *change.names)[-2:]
@@ -121,4 +99,4 @@ def note(session: Session, sql: str) -> None:
         elif change.verb == "alter":
             organization.catalog.note_change(organization.id, NOTED, key)
         else:
-            organization.catalog.note(organization.id, NOTED, key, MOST_NOTED, again=not change.unless)
+            organization.catalog.note(organization.id, NOTED, key, MOST_NOTED, again=not change.if_not_exists)

@@ -9,8 +9,8 @@ from typing import Any, cast
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.catalog import duplicate
+from sqlshell.service.dialect.changes import Change, read_change
 from sqlshell.service.dialect.lexer import WORD, Names, Tokens
-from sqlshell.service.dialect.relations import TableWrite, writing
 from sqlshell.service.engines.engine import LocalSession, Outcome, Plan, Relation, Rights, RunOptions, check_supported
 from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
@@ -86,24 +86,21 @@ def _planned(session: Session, sql: str, options: RunOptions) -> Plan:
 def _engines(sql: str, session: Session, options: RunOptions) -> tuple[str, Mapping[str, Any]]:
     """Describe a statement that the engine runs."""
     plan = _planned(session, sql, options)
-    write = writing(sql)
-    if write is None:
+    change = read_change(sql)
+    if change is None or change.kind in {"view", "schema"}:
         what, names = _object(sql)
         facts = {"type": what, "name": names[-1] if names else ""}
         return _kind("CREATE", what), {"ddl": facts, **_plan(session, plan)}
-    if write.kind == "insert":
-        relation = session.full_name(write.names)
+    if change.verb == "insert":
+        relation = session.full_name(change.names)
         sink = _relation(session, relation, _type(session, relation), {}, plan.columns)
         return "INSERT_INTO", {"sink": sink, **_plan(session, plan)}
-    facts = _relation(session, _free(session, write.kind, write), write.kind, {}, plan.columns)
-    return _kind("CREATE", write.kind), {
-        "ddl": facts,
-        **({"sink": facts} if write.selects else {}),
-        **_plan(session, plan),
-    }
+    facts = _relation(session, _free(session, change.kind, change), change.kind, {}, plan.columns)
+    sink = {"sink": facts} if change.selects else {}
+    return _kind("CREATE", change.kind), {"ddl": facts, **sink, **_plan(session, plan)}
 
 
-def _free(session: Session, kind: str, asked: OfKind | CreateAs | TableWrite) -> Relation:
+def _free(session: Session, kind: str, asked: OfKind | CreateAs | Change) -> Relation:
     """The full name of a relation that can be created. Raises Failure if it already exists."""
     relation = session.full_name(asked.names)
     if not (asked.replace or asked.if_not_exists) and session.exists(relation):

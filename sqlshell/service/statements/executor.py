@@ -14,8 +14,8 @@ from msgspec.structs import replace
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import MADE, ColumnInfo, Parameters
 from sqlshell.service.catalog import owning_role
-from sqlshell.service.dialect.lexer import BLANK, HEAD, Tokens
-from sqlshell.service.dialect.relations import selecting
+from sqlshell.service.dialect.changes import Change, change_of
+from sqlshell.service.dialect.lexer import HEAD, Tokens
 from sqlshell.service.engines.engine import (
     SYSTEM_DATABASE,
     AsyncSession,
@@ -67,8 +67,6 @@ SCHEMA = "schema"
 
 CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re.I)
 """How statements begin that may create or drop a schema."""
-
-_MAY_MAKE = re.compile(r"(?:insert|create)\b", re.I)
 
 CHANGING = frozenset({"ALTER", "COMMENT", "CREATE", "DROP"})
 MAY_DROP = frozenset({"DROP", "ALTER", "COMMIT", "END", "ROLLBACK", "ABORT"})
@@ -160,18 +158,21 @@ class Executor:
         options = replace(options, data=data) if data is not None else options
         with self.counted(statement) as sink:
             outcome = await connection.execute(statement.sql, options, sink, begun, statement.spool.finish)
+        change = change_of(statement.sql)
         if CHANGES.match(statement.sql[:4000]):
-            await session.organization.run(self._after_change, session, statement, before)
-        return _with_created_row(session, statement, outcome, statement.sql)
+            await session.organization.run(self._after_change, session, statement, change, before)
+        return _with_created_row(session, statement, outcome, change)
 
     def counted(self, statement: Statement) -> contextlib.closing[CountingSink]:
         """A sink that stores the rows of a server's statement, and counts their bytes until they are stored."""
         return contextlib.closing(CountingSink(statement.spool, self._room))
 
-    def _after_change(self, session: Session, statement: Statement, before: Mapping[str, str]) -> None:
+    def _after_change(
+        self, session: Session, statement: Statement, change: Change | None, before: Mapping[str, str]
+    ) -> None:
         """The bookkeeping after a statement that may have created or dropped something; runs in a thread. `before` are
         the session's parts that it may have dropped."""
-        scope.note(session, statement.sql)
+        scope.note(session, change)
         self._look_at_schemas(session, None, statement.sql)
         if DROPS.match(statement.sql):
             session.note_dropped_parts(before)
@@ -294,10 +295,11 @@ class Executor:
                 raise
         if isinstance(outcome, StreamQuery):
             return outcome, 0 if outcome.from_earliest else cast(LocalEngine, organization.engine).head(outcome.stream)
-        scope.note(session, sql)
+        change = change_of(sql)
+        scope.note(session, change)
         if organization.streams.known and _may_drop(sql):
             organization.check_streams()
-        return _with_created_row(session, statement, outcome, sql)
+        return _with_created_row(session, statement, outcome, change)
 
     @staticmethod
     def _mounted_behind(session: Session, statement: Statement, sql: str, message: str) -> bool:
@@ -371,23 +373,17 @@ def _may_drop(sql: str) -> bool:
     return words[0] in MAY_DROP or words == ["CREATE", "OR", "REPLACE"]
 
 
-def _with_created_row(session: Session, statement: Statement, outcome: Outcome, sql: str) -> Outcome:
+def _with_created_row(session: Session, statement: Statement, outcome: Outcome, change: Change | None) -> Outcome:
     """Add the row that describes what was created to the outcome of an engine's statement, if it has one.
 
     CREATE TABLE … AS SELECT and INSERT INTO … SELECT have one; a query is named by its ID.
     """
-    if outcome.columns is not None:
+    if outcome.columns is not None or change is None or not change.selects:
         return outcome
-    blank = BLANK.match(sql)
-    if not _MAY_MAKE.match(sql, blank.end() if blank else 0):
-        return outcome
-    write = selecting(sql)
-    if write is None:
-        return outcome
-    relation = session.full_name(write.names)
-    if write.kind == "insert":
+    relation = session.full_name(change.names)
+    if change.verb == "insert":
         return _with_row(statement, outcome, ("query", statement.statement_id, "INSERT", outcome.message), relation)
-    return _creation_outcome(statement, outcome, write.kind, relation)
+    return _creation_outcome(statement, outcome, change.kind, relation)
 
 
 def _creation_outcome(statement: Statement, outcome: Outcome, kind: str, relation: Relation) -> Outcome:
