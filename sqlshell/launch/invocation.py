@@ -43,7 +43,7 @@ from sqlshell.runtime.shutdown import (
     run_to_completion,
 )
 from sqlshell.runtime.streams import Streams, choose_colors
-from sqlshell.shell.components import ScriptModes, ShellComponents
+from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.front_end import FrontEnd, Paint, Progress
 from sqlshell.shell.options import Options, checked
 from sqlshell.shell.records.journal import Journal
@@ -236,7 +236,7 @@ class _Start:
             if self._prompt is not None:
                 self._prompt.window = window
         result_output = ResultOutput(session, front_end, diagnostics, self._screen(), streams.stdout, self._stdout_sink)
-        components = ShellComponents.of(
+        shell = Shell(
             session,
             result_output,
             Attachments(settings["attach"], diagnostics, settings["upload_limit"] << 20),
@@ -245,9 +245,10 @@ class _Start:
             diagnostics,
             self._position,
             streams,
+            _commands,
             self._modes,
+            commands_allowed=not settings["no_commands"],
         )
-        shell = Shell(components, _commands, commands_allowed=not settings["no_commands"])
         for text in settings["set"]:
             shell.variables.set_from_argument(text)
             if warning := shell.variables.warning(text.partition("=")[0]):
@@ -537,7 +538,7 @@ def modes_of(settings: Settings, diagnostics: Diagnostics, target: str, *, scrip
         raise UsageError("--dry-run requires a script", "give one with -c, -f or on stdin")
     statistics = None
     if settings["stats"] and not dry_run:
-        from sqlshell.shell.records.statistics import Statistics
+        from sqlshell.shell.records.run_records import Statistics
 
         statistics = Statistics(Own(settings["stats"]), diagnostics)
     return ScriptModes(statistics, _checkpoint(settings, target, scripts=scripts), dry_run)

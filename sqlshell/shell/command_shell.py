@@ -31,43 +31,23 @@ if TYPE_CHECKING:
     from sqlshell.shell.local import LocalStatements
 
 
-class CommandShell(abc.ABC):
+class CommandShell(ShellComponents, abc.ABC):
     """The shell as a command sees it.
 
     A command runs until Ctrl-C, but the verbs that run statements and scripts handle Ctrl-C as these do. Each verb that
     may fail raises ShellError. Shell, which derives from it, runs the scripts.
     """
 
-    def __init__(
-        self,
-        components: ShellComponents,
-        submitter: Submitter,
-        known_commands: Callable[[], Mapping[str, CommandInfo]],
-    ) -> None:
-        """Create it with its parts; `known_commands` returns the backslash commands by name."""
-        self.components = components
-        self.submitter = submitter
-        self.session = components.session
-        self.variables = components.variables
-        self.conditions = components.conditions
-        self.buffer = components.buffer
-        self.result_output = components.result_output
-        self.attachments = components.attachments
-        self.front_end = components.front_end
-        self.environment = components.environment
-        self.diagnostics = components.diagnostics
-        self.interruption = components.interruption
-        self.failures = components.failures
-        self.connections = ConnectionManager(self.session, self.front_end, self.diagnostics, self.failures)
-        self.show_progress: Callable[[float | None, str], None] = self.interruption.show_progress
-        """Shows the progress of a command: a share (0 to 1, or None) and a text."""
-        self._known_commands = known_commands
-        self._restricted_by = ""
+    submitter: Submitter
+    """Carries out the statements of this run."""
+    connections: ConnectionManager
 
     @property
+    @abc.abstractmethod
     def commands(self) -> Mapping[str, CommandInfo]:
         """The backslash commands by name."""
-        return self._known_commands()
+
+    _restricted_by = ""
 
     @property
     def service(self) -> Service:
@@ -86,13 +66,17 @@ class CommandShell(abc.ABC):
         """Loads files and writes rows for COPY and \\copy; imported when it is first used."""
         from sqlshell.shell.loading.copying import Copying
 
-        return Copying(self.components, self.submitter)
+        return Copying(self, self.submitter)
 
     @functools.cached_property
     def _local(self) -> LocalStatements:
         from sqlshell.shell.local import LocalStatements
 
-        return LocalStatements(self.components)
+        return LocalStatements(self)
+
+    def show_progress(self, share: float | None, message: str) -> None:
+        """Show the progress of a command: a share (0 to 1, or None) and a text."""
+        self.interruption.show_progress(share, message)
 
     @contextlib.contextmanager
     def _acting(self) -> Iterator[None]:
@@ -238,7 +222,7 @@ class CommandShell(abc.ABC):
 
         with self._acting():
             statement = self._statement_of_service(name)
-            repeater = Repeater(self.components, self.submitter)
+            repeater = Repeater(self, self.submitter)
             await repeater.run(statement, Repeat(seconds, times, min_rows))
 
     async def fetch(self, statement_id: str) -> None:
@@ -246,7 +230,7 @@ class CommandShell(abc.ABC):
         state = self.session.state
         show = state.result_history.recording(self.result_output.show, state)
         with self._acting():
-            await self.components.foreground.fetch(statement_id, state.context, show)
+            await self.foreground.fetch(statement_id, state.context, show)
 
     async def local(self, sql: Own) -> None:
         """Run a statement on the last results; without text, the query buffer."""
@@ -267,14 +251,14 @@ class CommandShell(abc.ABC):
         from sqlshell.shell.records.replay import Replayer
 
         with self._acting():
-            await Replayer(self.components, self.submitter).run(path)
+            await Replayer(self, self.submitter).run(path)
 
     # Scripts and text.
 
     def quit(self, name: str) -> None:
         """Exit the shell."""
         unfinished = self.buffer.scanner.take()
-        if unfinished is not None and not self.components.at_prompt:
+        if unfinished is not None and not self.at_prompt:
             self.diagnostics.warn(f"the unfinished statement before \\{name} was discarded")
         self.leave()
 

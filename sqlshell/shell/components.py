@@ -24,7 +24,7 @@ from sqlshell.shell.session import Session
 
 if TYPE_CHECKING:
     from sqlshell.shell.records.checkpoint import Checkpoint
-    from sqlshell.shell.records.statistics import Statistics
+    from sqlshell.shell.records.run_records import Statistics
 
 
 class CommandInfo(Protocol):
@@ -67,33 +67,11 @@ class ScriptModes(Struct, frozen=True, eq=False):
     """Whether statements are printed instead of sent."""
 
 
-class ShellComponents(Struct, frozen=True, eq=False):
+class ShellComponents:
     """The parts of a shell that scripts, statements and commands use."""
 
-    session: Session
-    variables: Variables
-    buffer: Buffer
-    result_output: ResultOutput
-    attachments: Attachments
-    front_end: FrontEnd
-    environment: Environment
-    diagnostics: Diagnostics
-    position: Position
-    conditions: ConditionStack
-    streams: Streams
-    foreground: Foreground
-    interruption: Interruption
-    failures: Failures
-    modes: ScriptModes = ScriptModes()
-
-    @property
-    def at_prompt(self) -> bool:
-        """Whether the running text was typed by the user."""
-        return self.session.interactive and not self.position.in_file
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         session: Session,
         result_output: ResultOutput,
         attachments: Attachments,
@@ -103,25 +81,25 @@ class ShellComponents(Struct, frozen=True, eq=False):
         position: Position,
         streams: Streams,
         modes: ScriptModes | None = None,
-    ) -> ShellComponents:
-        """The components of a shell that begins now: no variables, an empty query buffer."""
-        conditions, variables = ConditionStack(), Variables(session)
-        buffer = Buffer(variables, conditions)
-        foreground = Foreground(session, result_output, front_end, diagnostics)
-        return cls(
-            session,
-            variables,
-            buffer,
-            result_output,
-            attachments,
-            front_end,
-            environment,
-            diagnostics,
-            position,
-            conditions,
-            streams,
-            foreground,
-            Interruption(session, foreground, front_end.progress),
-            Failures(session, position, buffer, front_end, diagnostics),
-            modes or ScriptModes(),
-        )
+    ) -> None:
+        """Create those of a shell that begins now: no variables, an empty query buffer."""
+        self.session = session
+        self.result_output = result_output
+        self.attachments = attachments
+        self.front_end = front_end
+        self.environment = environment
+        self.diagnostics = diagnostics
+        self.position = position
+        self.streams = streams
+        self.modes = modes or ScriptModes()
+        self.conditions = ConditionStack()
+        self.variables = Variables(session)
+        self.buffer = Buffer(self.variables, self.conditions)
+        self.foreground = Foreground(session, result_output, front_end, diagnostics)
+        self.interruption = Interruption(session, self.foreground, front_end.progress)
+        self.failures = Failures(session, position, self.buffer, front_end, diagnostics)
+
+    @property
+    def at_prompt(self) -> bool:
+        """Whether the running text was typed by the user."""
+        return self.session.interactive and not self.position.in_file

@@ -8,14 +8,23 @@ import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, Interrupted, ShellError, UsageError
 from sqlshell.humanize import format_count
 from sqlshell.origin import Own
+from sqlshell.runtime.streams import Streams
 from sqlshell.shell.command_shell import CommandShell
-from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.components import ScriptModes
+from sqlshell.shell.connection import Environment
+from sqlshell.shell.front_end import FrontEnd
+from sqlshell.shell.results.result_output import ResultOutput
+from sqlshell.shell.running.attachments import Attachments
+from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.submitting import Submitter
 from sqlshell.shell.scripts.inline_copy import InlineCopy
+from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.scripts.script_runner import ScriptRunner
+from sqlshell.shell.session import Session
 from sqlshell.sql.script.items import State
 
 if TYPE_CHECKING:
@@ -27,24 +36,55 @@ class Shell(CommandShell):
 
     def __init__(
         self,
-        components: ShellComponents,
+        session: Session,
+        result_output: ResultOutput,
+        attachments: Attachments,
+        front_end: FrontEnd,
+        environment: Environment,
+        diagnostics: Diagnostics,
+        position: Position,
+        streams: Streams,
         commands: Callable[[], Mapping[str, Command]],
+        modes: ScriptModes | None = None,
         *,
         commands_allowed: bool = True,
     ) -> None:
+        """Create it with its parts, and what the options of this run do at each statement."""
+        super().__init__(
+            session, result_output, attachments, front_end, environment, diagnostics, position, streams, modes
+        )
         # Created for the first command, because many scripts have none.
-        commands = functools.cache(commands)
-        super().__init__(components, _submitter(components), commands)
+        self._commands = functools.cache(commands)
+        self.submitter = self._submitter()
+        self.connections = ConnectionManager(session, front_end, diagnostics, self.failures)
         self._copy = self._inline_copy()
-        self._scripts = ScriptRunner(self, self._copy, commands, commands_allowed=commands_allowed)
+        self._scripts = ScriptRunner(self, self._copy, self._commands, commands_allowed=commands_allowed)
+
+    @property
+    def commands(self) -> Mapping[str, Command]:
+        """The backslash commands by name."""
+        return self._commands()
+
+    def _submitter(self) -> Submitter:
+        """What carries out the statements of a run with these options."""
+        if self.modes.dry_run:
+            from sqlshell.shell.running.dry_run import DryRun
+
+            return DryRun(self)
+        if self.modes.checkpoint is not None:
+            from sqlshell.shell.running.resuming import Resumer
+
+            return Resumer(self, self.modes.checkpoint)
+        return Submitter(self)
 
     def _inline_copy(self) -> InlineCopy:
+        """What carries out the COPY statements whose data follow in the script."""
         if self.submitter.sends:
-            return InlineCopy(self.components, self)
+            return InlineCopy(self)
         from sqlshell.shell.running.dry_run import DryRun, PrintedCopy
 
         assert isinstance(self.submitter, DryRun)
-        return PrintedCopy(self.components, self, self.submitter)
+        return PrintedCopy(self, self.submitter)
 
     @property
     def exit(self) -> Exit:
@@ -109,7 +149,7 @@ class Shell(CommandShell):
             self.submitter.finish(complete=self.exit == Exit.DONE)
         except ShellError as error:
             self.failures.report(error)
-        statistics = self.components.modes.statistics
+        statistics = self.modes.statistics
         if statistics is not None and statistics.incomplete and self.exit == Exit.DONE:
             self.failures.exit = Exit.STATEMENT
         for job in await self.connections.finish():
@@ -141,21 +181,8 @@ class Shell(CommandShell):
         """Leave: background statements keep running at the service."""
         await self.connections.aclose()
         self.submitter.close()
-        statistics = self.components.modes.statistics
+        statistics = self.modes.statistics
         if statistics is not None:
             # Background statements that were left running are written now.
             await asyncio.sleep(0)
             statistics.close()
-
-
-def _submitter(components: ShellComponents) -> Submitter:
-    """What carries out the statements of a run with these options."""
-    if components.modes.dry_run:
-        from sqlshell.shell.running.dry_run import DryRun
-
-        return DryRun(components)
-    if components.modes.checkpoint is not None:
-        from sqlshell.shell.running.resuming import Resumer
-
-        return Resumer(components, components.modes.checkpoint)
-    return Submitter(components)

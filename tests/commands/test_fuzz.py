@@ -31,7 +31,6 @@ from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.front_end import FrontEnd, Paint, Progress
 from sqlshell.shell.interactive.editor import edit_text
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
@@ -119,10 +118,17 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
         sink = StreamSink(cast(BinaryIO, screen.buffer))
         outlet = ResultOutput(session, front_end, diagnostics, lambda endless, sideways: sink, streams.stdout, sink)
         attachments = Attachments((), diagnostics)
-        components = ShellComponents.of(
-            session, outlet, attachments, front_end, connector, diagnostics, Position(), streams
+        shell = Shell(
+            session,
+            outlet,
+            attachments,
+            front_end,
+            connector,
+            diagnostics,
+            Position(),
+            streams,
+            lambda: commands,
         )
-        shell = Shell(components, lambda: commands)
         try:
             yield Room(shell, front_end, connector, stream)
         finally:

@@ -15,8 +15,9 @@ from sqlshell.context import SessionContext
 from sqlshell.origin import Own
 from sqlshell.shell.interactive.history import FileHistory
 from sqlshell.shell.records.journal import Journal
+from sqlshell.shell.records.run_records import Transcript
 from sqlshell.shell.records.saved_queries import SavedQueries
-from sqlshell.shell.records.transcript import Transcript
+from sqlshell.shell.running.statement import Running
 from sqlshell.sql.analysis.secrets import (
     NOT_RECORDED,
     names_secret,
@@ -27,7 +28,6 @@ from sqlshell.sql.analysis.secrets import (
 )
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
-from tests.shell.sessions import session
 
 FORMS = (
     "create secret s (type s3, key_id 'k', secret '@')",
@@ -251,12 +251,12 @@ def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form
     sql = form.replace("@", secret, 1) if "@@" in form else form.replace("@", secret)
     history = FileHistory(folder / "history", print)
     journal = Journal(folder / "journal.db", "t", "", print)
-    transcript = Transcript(Own(str(folder / "transcript")), redacted)
+    transcript = Transcript(Own(str(folder / "transcript")))
     for number, state in enumerate(("00000", "42601", "57014")):
         history.store_string(sql)
         journal.record_start(f"{number}", sql, SessionContext(), 0)
         journal.record_end(f"{number}", state, f"syntax error near {sql}")
-        transcript.write(sql, SessionContext(), session(), None)
+        transcript.write(Running(statement=sql), redacted(sql), 0.0)
     journal.close()
     transcript.close()
     for path in folder.rglob("*"):

@@ -1,1 +1,1 @@
-"""Records: journal, result history, transcripts, saved queries, statistics of runs, checkpoints of `--resume`."""
+"""Records: journal, result history, records of a run (transcripts, statistics), saved queries, `--resume`."""

@@ -21,7 +21,7 @@ from sqlshell.origin import Own, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.records.transcript import DigestedBatches, RecordedResult, TranscriptRecord, read
+from sqlshell.shell.records.run_records import DigestedBatches, RecordedResult, TranscriptRecord, read
 from sqlshell.shell.running.submitting import Submitter, Use
 from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement

@@ -15,6 +15,7 @@ from msgspec import field
 
 from sqlshell.client.statements.client import Client, Observer
 from sqlshell.client.statements.polling import new_session_id
+from sqlshell.client.statements.protocol import poll_wait
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UnknownStatement, UsageError, WaitTimeout, Where
 from sqlshell.humanize import duration, format_count, one_line
@@ -118,20 +119,26 @@ class Background:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def wait(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
-        """Wait until a statement has finished; returns its sqlState and message. Raises ShellError, WaitTimeout."""
-        wait, began, limit = 0.05, time.monotonic(), self._client.wait_limit
+    async def wait(
+        self, statement_id: str, context: SessionContext, waiting: Callable[[], None] = lambda: None
+    ) -> tuple[str, str]:
+        """Wait until a statement has finished; returns its sqlState and message. `waiting` is called while it runs.
+
+        Raises ShellError, WaitTimeout.
+        """
+        began, limit = time.monotonic(), self._client.wait_limit
         while True:
             state, message = await self._client.state(statement_id, context)
             if not sqlstate.running(state):
                 self._journal.record_end(statement_id, state, message)
                 return state, message
-            if limit is not None and time.monotonic() - began >= limit:
+            waited = time.monotonic() - began
+            if limit is not None and waited >= limit:
                 hint = f"it is still running; use \\wait {statement_id} to continue waiting"
                 where = Where(state, statement_id)
                 raise WaitTimeout(f"the statement is still running after {limit:g} s", hint, where)
-            await asyncio.sleep(wait)
-            wait = min(wait * 1.3, 2.0)
+            waiting()
+            await asyncio.sleep(poll_wait(waited))
 
     async def cancel(self, statement_id: str, query_id: str, context: SessionContext) -> tuple[str, str]:
         """Ask the service to cancel a statement; returns its sqlState. Raises ShellError."""

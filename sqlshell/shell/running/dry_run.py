@@ -114,8 +114,8 @@ class DryRun(Submitter):
 class PrintedCopy(InlineCopy):
     """COPY in a script: the statement is printed as any other, and of its data their number."""
 
-    def __init__(self, components: ShellComponents, shell: CommandShell, dry_run: DryRun) -> None:
-        super().__init__(components, shell)
+    def __init__(self, shell: CommandShell, dry_run: DryRun) -> None:
+        super().__init__(shell)
         self._dry_run = dry_run
         self._first = self._lines = 0
         """The first line of the data that arrive, and their number so far."""
@@ -130,12 +130,12 @@ class PrintedCopy(InlineCopy):
 
     async def take(self, lines: CopyLines) -> None:
         """Count lines of data, and print their number after the last one."""
-        if not self._components.conditions.active:
+        if not self._shell.conditions.active:
             return
         self._first = self._first or lines.line
         self._lines += lines.text.count("\n")
         if lines.last:
             # The last line is `\.`, or what the end of the script adds.
-            self._components.position.at(self._first)
+            self._shell.position.at(self._first)
             self._dry_run.print(f" {format_count(self._lines - 1, 'line')} of data (not sent)")
             self._first = self._lines = 0

@@ -59,6 +59,8 @@ class Failures:
         self._front_end = front_end
         self._diagnostics = diagnostics
         self._stop: bool | None = None
+        self._includers: set[tuple[str, int]] = set()
+        """The places of the inclusions that the last error went through: one that includes itself is said once."""
         self.exit = Exit.DONE
 
     @property
@@ -110,9 +112,12 @@ class Failures:
         if self.exit == Exit.DONE:
             self.exit = error.exit
         if isinstance(error, AlreadyReported):
-            if script:
+            if script and (script, line) not in self._includers:
+                self._includers.add((script, line))
                 self._diagnostics.say(f"{script}:{line}: the script included here failed")
-        elif not isinstance(error, Unread):
+            return
+        self._includers.clear()
+        if not isinstance(error, Unread):
             known = self._front_end.catalog.all_names
             in_script = bool(script) or not self._session.interactive
             own = isinstance(error, Interrupted) and error.where.sql_state == sqlstate.CANCELED

@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
-import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from itertools import takewhile
 from typing import Final
 
 from sqlshell.client.statements.client import StatementBatch
-from sqlshell.client.statements.protocol import poll_wait
-from sqlshell.errors import CannotResume, Exit, Interrupted, ShellError, UnknownStatement, UsageError
+from sqlshell.errors import CannotResume, Interrupted, ShellError, UnknownStatement, UsageError, WaitTimeout
 from sqlshell.interface import sqlstate
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
@@ -248,39 +245,29 @@ class Resumer(Submitter):
 
         Raises CannotResume.
         """
-        limit, began = self._session.connection.client.wait_limit, time.monotonic()
-        while sqlstate.running(state := await self._ask(former)):
-            elapsed = time.monotonic() - began
-            if limit is not None and elapsed >= limit:
-                late = CannotResume(
-                    f"the statement is still running after {elapsed:.1f} s",
-                    _WAIT_AGAIN,
-                    former.where(state, former.id),
-                )
-                late.exit = Exit.TIMEOUT
-                raise late
-            if self._session.running is None:
-                self._diagnostics.note(f"{former.place}: still running on the service; waiting for it")
-                self._interruption.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
-            await asyncio.sleep(poll_wait(elapsed))
-        return state
-
-    async def _ask(self, former: Step) -> str:
         session = self._session
         try:
-            state, _ = await session.connection.client.state(former.id, session.context)
+            state, _ = await session.state.background.wait(
+                former.id, session.context, partial(self._show_waiting, former)
+            )
         except (UnknownStatement, UsageError):
             # The legacy interface has no lookups.
             return ""
         except ShellError as error:
+            late = isinstance(error, WaitTimeout)
             failed = CannotResume(
-                f"cannot look up the outcome of the statement: {error.message}",
-                error.hint,
-                former.where("", former.id),
+                error.message if late else f"cannot look up the outcome of the statement: {error.message}",
+                _WAIT_AGAIN if late else error.hint,
+                former.where(error.where.sql_state if late else "", former.id),
             )
             failed.exit = error.exit
             raise failed from None
         return state
+
+    def _show_waiting(self, former: Step) -> None:
+        if self._session.running is None:
+            self._diagnostics.note(f"{former.place}: still running on the service; waiting for it")
+            self._interruption.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
 
     def _unknown(self, former: Step, *, asked: bool) -> CannotResume:
         if asked:

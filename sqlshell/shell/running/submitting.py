@@ -11,7 +11,6 @@ from msgspec.structs import replace
 
 from sqlshell.client.http.upload import Attachment
 from sqlshell.client.statements.client import StatementBatch
-from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, StatementError, Unreadable, UsageError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.origin import EMPTY, Own, Text, joined
@@ -31,7 +30,7 @@ from sqlshell.sql.script.scanner import Statement, copies_from_stdin
 from sqlshell.sql.script.splitting import statements
 
 if TYPE_CHECKING:
-    from sqlshell.shell.records.transcript import Transcript
+    from sqlshell.shell.records.run_records import Transcript
     from sqlshell.shell.running.send_ahead import SendAhead
 
 
@@ -72,7 +71,6 @@ class Submitter:
         """Create it for the shell that has these components."""
         self.skipped = False
         """Whether --resume skipped the last statement."""
-        self._components = components
         self._session = components.session
         self._position = components.position
         self._conditions = components.conditions
@@ -131,9 +129,9 @@ class Submitter:
             self._transcript.close()
             self._transcript = None
         if path:
-            from sqlshell.shell.records.transcript import Transcript
+            from sqlshell.shell.records.run_records import Transcript
 
-            self._transcript = Transcript(path, self._session.redact)
+            self._transcript = Transcript(path)
 
     async def start_batch(self, items: Sequence[Item], number: int, *, stop: bool) -> None:
         """Send the statements from this one on together, if that is possible and makes no difference."""
@@ -324,19 +322,21 @@ class Submitter:
         finally:
             if state.transaction.state and not before:
                 state.transaction.begun_at = str(self._position)
-            self._record(submission.statement, context, failure, internal=use.internal)
+            self._record(failure, internal=use.internal)
         if self._front_end.browse is not None and result_output.take_browse_request():
             async with state.result_history.open() as result:
                 await self._front_end.browse(result)
 
-    def _record(self, statement: Lexed, context: SessionContext, failure: ShellError | None, *, internal: bool) -> None:
+    def _record(self, failure: ShellError | None, *, internal: bool) -> None:
         """Record the outcome of a statement, for the following ones and in the files that the user wants of it."""
         session = self._session
         self._variables.record_outcome(failure)
+        if (ended := session.ended) is None:
+            return
+        ended.place, ended.rows, ended.error = self._position.place, session.rows, failure
         if self._transcript is not None:
-            self._transcript.write(statement, context, session, failure)
-        if (ended := session.ended) is not None and not internal:
-            ended.place, ended.rows, ended.error = self._position.place, session.rows, failure
+            self._transcript.write(ended, session.redact(ended.statement), session.elapsed or 0.0)
+        if not internal:
             self._write_statistics(ended)
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from types import FrameType
 
-from sqlshell.errors import Exit
+from sqlshell.errors import Exit, Interrupted
 from sqlshell.humanize import not_run
 from sqlshell.origin import Own
 from sqlshell.runtime.event_loops import allow_slow_imports
@@ -44,7 +44,8 @@ def run_batch(
 
     def interrupt(shell: Shell) -> None:
         if not shell.interruption.interrupt():
-            # The statement has finished in the meantime.
+            # What ran has ended in the meantime, as a command in backticks that got the signal too.
+            shell.failures.report(Interrupted("interrupted"))
             exit_handler(signal.SIGINT)
 
     async def work() -> Exit:

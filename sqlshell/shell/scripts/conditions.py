@@ -59,50 +59,30 @@ class ConditionStack:
     def reject_condition(self, name: str) -> None:
         """Treat an \\if or \\elif whose condition cannot be parsed as false, so that its branch does not run."""
         if name == "if":
-            self.begin_if(lambda: False)
+            self._open.append(_Branch(False, not self.active))
         elif name == "elif" and self._open:
             self._open[-1].taking = False
 
     def enter(self, word: str, condition: Callable[[], bool]) -> None:
-        """Process one of CONDITION_COMMANDS. Raises UsageError where it is not allowed, and errors of the condition."""
-        match word:
-            case "if":
-                self.begin_if(condition)
-            case "elif":
-                self.begin_elif(condition)
-            case "else":
-                self.begin_else()
-            case "endif":
-                self.end_if()
-
-    def begin_if(self, condition: Callable[[], bool]) -> None:
-        """\\if. If the condition cannot be evaluated, it counts as false, and its error is raised."""
-        active = self.active
-        branch = _Branch(False, not active)
-        self._open.append(branch)
-        if active:
-            branch.taking = branch.taken = condition()
-
-    def begin_elif(self, condition: Callable[[], bool]) -> None:
-        """\\elif. Raises UsageError if it is not allowed."""
-        branch = self._current("elif")
-        if branch.last:
-            raise UsageError("\\elif: cannot occur after \\else")
-        branch.taking = False
+        """Process one of CONDITION_COMMANDS. Raises UsageError where it is not allowed, and errors of the condition,
+        which then counts as false.
+        """
+        if word == "if":
+            branch = _Branch(False, not self.active)
+            self._open.append(branch)
+        elif not self._open:
+            raise UsageError(f"\\{word}: no matching \\if")
+        elif word == "endif":
+            self._open.pop()
+            return
+        else:
+            branch = self._open[-1]
+            if branch.last:
+                raise UsageError(f"\\{word}: cannot occur after \\else")
+        branch.taking, branch.last = False, word == "else"
         if not branch.taken:
-            branch.taking = branch.taken = condition()
-
-    def begin_else(self) -> None:
-        """\\else. Raises UsageError if it is not allowed."""
-        branch = self._current("else")
-        if branch.last:
-            raise UsageError("\\else: cannot occur after \\else")
-        branch.taking, branch.taken, branch.last = not branch.taken, True, True
-
-    def end_if(self) -> None:
-        """\\endif. Raises UsageError if no \\if is open."""
-        self._current("endif")
-        self._open.pop()
+            branch.taking = branch.taken = branch.last or condition()
+        branch.taken = branch.taken or branch.last
 
     def close(self, depth: int) -> None:
         """The end of a script that began at that depth. Raises UsageError if an \\if is still open."""
@@ -110,8 +90,3 @@ class ConditionStack:
         del self._open[depth:]
         if left > 0:
             raise UsageError("the script ends inside an \\if block", "add \\endif")
-
-    def _current(self, name: str) -> _Branch:
-        if not self._open:
-            raise UsageError(f"\\{name}: no matching \\if")
-        return self._open[-1]

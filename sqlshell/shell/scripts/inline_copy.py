@@ -3,22 +3,27 @@
 from __future__ import annotations
 
 import contextlib
+import re
+from collections import deque
 from collections.abc import Iterator
+from pathlib import Path
+from typing import BinaryIO, Final
 
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
+from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.command_shell import CommandShell
-from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.scripts.copy_input import CopyInput
-from sqlshell.sql.analysis.copy_statements import read_copy
+from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
 from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Statement, copies_from_stdin
+
+_END: Final = re.compile(rb"\\\.\r?\n?\Z")
 
 
 class InlineCopy:
     """The COPY statements and `\\copy` commands of the running script. `shell` loads the data."""
 
-    def __init__(self, components: ShellComponents, shell: CommandShell) -> None:
-        self._components = components
+    def __init__(self, shell: CommandShell) -> None:
+        """Create it for a shell."""
         self._shell = shell
         self._input = CopyInput()
         self._command_text: Own | None = None
@@ -37,7 +42,7 @@ class InlineCopy:
 
     async def run_statement(self, item: Statement, *, commands_allowed: bool) -> bool:
         """Carry out a COPY; False if the service runs it. Raises ShellError."""
-        active = self._components.conditions.active and not item.has_failed_command
+        active = self._shell.conditions.active and not item.has_failed_command
         if not item.copies:
             if not active or not commands_allowed or item.background:
                 return False
@@ -48,10 +53,10 @@ class InlineCopy:
         if any(token.text == ";" for token in item.lexed.tokens):
             self._discard_data_of(item)
             raise UsageError("COPY … FROM STDIN cannot be sent together with others (\\;)", "end each statement with ;")
-        text = self._components.variables.substitute(item.whole)
+        text = self._shell.variables.substitute(item.whole)
         if text.foreign and "rejects" in text.text.lower():
             text.own("an option of COPY")
-        self._components.buffer.remember(item)
+        self._shell.buffer.remember(item)
         await self._run(item, text.text, data_follow=item.terminated)
         return True
 
@@ -63,7 +68,7 @@ class InlineCopy:
         """Carry out a `\\copy … FROM STDIN`; False for other commands, and if it may not run. Raises ShellError."""
         if item.name != "copy" or not copies_from_stdin(f"copy {item.args}"):
             return False
-        if not (commands_allowed and self._components.conditions.active):
+        if not (commands_allowed and self._shell.conditions.active):
             self._input.expect(None)
             return False
         await self._run(item, f"copy {item.args}", data_follow=True)
@@ -104,3 +109,58 @@ class InlineCopy:
         """Whether nothing follows the line of a statement in the text of `-c`."""
         text = self._command_text
         return text is not None and "\n" not in text[item.offset :].strip()
+
+
+class CopyInput:
+    """The COPY statements of one script whose data is still to come."""
+
+    def __init__(self) -> None:
+        self._expected: deque[CopyStatement | None] = deque()
+        self._file: BinaryIO | None = None
+        self._path = Path()
+
+    def expect(self, copy: CopyStatement | None) -> None:
+        """The next data is for this statement; None discards it."""
+        self._expected.append(copy)
+
+    def add(self, lines: CopyLines) -> tuple[CopyStatement, Path] | None:
+        """Take a part of the data; with the last part, the statement and the file with its data, which the caller
+        removes. Raises OSError.
+        """
+        copy = self._expected[0] if self._expected else None
+        if copy is None:
+            if lines.last and self._expected:
+                self._expected.popleft()
+            return None
+        if self._file is None:
+            self._path = scratch().folder("copy") / "data"
+            self._file = self._path.open("w+b")
+        self._file.write(lines.text.encode("utf-8", "surrogateescape"))
+        if not lines.last:
+            return None
+        file, self._file = self._file, None
+        with file:
+            _truncate(file, cut=lines.cut)
+        self._expected.popleft()
+        return copy, self._path
+
+    def close(self) -> None:
+        """Discard what has arrived."""
+        self._expected.clear()
+        if self._file is not None:
+            self._file.close()
+            self._path.unlink(missing_ok=True)
+            self._file = None
+
+
+def _truncate(file: BinaryIO, *, cut: bool) -> None:
+    """Remove the end of the data: the line `\\.`, or the line end that the end of a script adds."""
+    size = file.tell()
+    file.seek(max(0, size - 4))
+    tail = file.read()
+    if cut:
+        extra = 1 if tail.endswith(b"\n") else 0
+    else:
+        match = _END.search(tail)
+        extra = len(match[0]) if match is not None else 0
+    file.truncate(size - extra)

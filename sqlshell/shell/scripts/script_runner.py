@@ -68,18 +68,15 @@ class ScriptRunner:
         commands_allowed: bool,
     ) -> None:
         """Create it for a shell with these `commands`, by name; `copy` has the data of its COPY statements."""
-        components = shell.components
         self._shell = shell
         self._commands = commands
         self._copy = copy
         self._commands_allowed = commands_allowed
-        self._components = components
-        self._session = components.session
-        self._conditions = components.conditions
-        self._buffer = components.buffer
-        self._position = components.position
-        self._interruption = components.interruption
-        self._failures = components.failures
+        self._conditions = shell.conditions
+        self._buffer = shell.buffer
+        self._position = shell.position
+        self._interruption = shell.interruption
+        self._failures = shell.failures
         self._submitter = shell.submitter
         self._leaving = False
         self._ended_by: ShellError | None = None
@@ -96,7 +93,7 @@ class ScriptRunner:
 
     def read(self, path: Own) -> Iterator[Own]:
         """The text of a script in chunks, `-` for stdin. Raises UsageError if it cannot be read or is not text."""
-        return read_script(path, self._components.streams.stdin)
+        return read_script(path, self._shell.streams.stdin)
 
     async def run(
         self,
@@ -140,8 +137,8 @@ class ScriptRunner:
     @contextlib.contextmanager
     def _showing_place(self, chunks: Iterable[Own], name: str) -> Iterator[None]:
         """Inside the block, a terminal shows which statement of this script runs; not those of included scripts."""
-        progress = self._components.front_end.progress
-        if not progress.live or progress.script is not None or self._session.interactive:
+        progress = self._shell.front_end.progress
+        if not progress.live or progress.script is not None or self._shell.session.interactive:
             yield
             return
         progress.script = ScriptPlace.of(chunks, name)
@@ -217,7 +214,7 @@ class ScriptRunner:
                             self._ended_by = None if error.misplaces_rest else error
                             ran = await self._submitter.end_batch()
                             self._skip(items[number + 1 + ran :], arriving, name, item, error)
-                            interactive = self._session.interactive
+                            interactive = self._shell.session.interactive
                             return interactive or not isinstance(cause_of(error), Interrupted | CannotResume)
                     if self._leaving:
                         return True
@@ -243,26 +240,26 @@ class ScriptRunner:
 
     def _check_reader(self) -> None:
         """Raises Unread if the reader of a script's output has exited."""
-        if self._components.result_output.reader_left and not self._session.interactive:
+        if self._shell.result_output.reader_left and not self._shell.session.interactive:
             raise Unread("")
 
     async def _learn_connection(self, item: Statement | BackslashCommand) -> None:
         """Ask for psql's variables about the connection, if the item refers to one."""
-        variables, runs = self._components.variables, self._conditions.active
+        variables, runs = self._shell.variables, self._conditions.active
         if isinstance(item, Statement):
             refers = variables.lacks_connection(item.text)
         else:
-            lists = self._session.state.server is None and item.name == "set" and not item.args.strip()
+            lists = self._shell.session.state.server is None and item.name == "set" and not item.args.strip()
             refers = lists or variables.lacks_connection(f"{self._buffer.scanner.pending} {item.args}")
             runs = runs or item.name in CONDITION_COMMANDS
-        if not (refers and runs and self._submitter.sends) or self._session.connection.offline is not None:
+        if not (refers and runs and self._submitter.sends) or self._shell.session.connection.offline is not None:
             return
         from sqlshell.shell.metadata.objects import learn_connection
 
         await self._interruption.interruptible(learn_connection(self._shell), "conninfo")
 
     async def _run_statement(self, item: Statement) -> None:
-        active, script = self._conditions.active, self._components.front_end.progress.script
+        active, script = self._conditions.active, self._shell.front_end.progress.script
         if script is not None and len(self._position.scripts) == 1:
             script.at(item)
         allowed = self._commands_allowed and not self._shell.restricted
@@ -272,11 +269,11 @@ class ScriptRunner:
             self._shell.diagnostics.warn("the unfinished statement was not run because a command in it failed")
         elif active:
             await self._submitter.submit(item, Use(background=item.background))
-        elif self._components.at_prompt:
+        elif self._shell.at_prompt:
             self._shell.diagnostics.say("statement ignored; use \\endif or Ctrl-C to leave the \\if block")
 
     async def _run_command(self, item: BackslashCommand) -> None:
-        self._components.front_end.progress.clear()
+        self._shell.front_end.progress.clear()
         if self._shell.restricted and item.name != "unrestrict":
             raise UsageError(
                 f"\\{item.name}: backslash commands are disabled by \\restrict", "\\unrestrict KEY enables them again"
@@ -315,15 +312,15 @@ class ScriptRunner:
             raise
         finally:
             conditions.after_command(self._buffer.scanner)
-            self._session.skipping = not conditions.active
+            self._shell.session.skipping = not conditions.active
 
     async def _next_chunk(self, arriving: Iterator[Own]) -> Own | None:
         """The next part of the script; None at its end. Raises ShellError."""
-        if self._session.state.background.running_count:
+        if self._shell.session.state.background.running_count:
             chunk = await next_chunk(arriving)
         else:
             chunk = next(arriving, None)
-        place = self._components.front_end.progress.script
+        place = self._shell.front_end.progress.script
         if chunk is not None and place is not None and len(self._position.scripts) == 1:
             place.arrived(chunk)
         return chunk
@@ -331,7 +328,7 @@ class ScriptRunner:
     def _end_last_statement(self) -> None:
         """The script ends: its last statement needs no `;`. Raises StatementError if the end cuts it off."""
         scanner = self._buffer.scanner
-        if self._components.at_prompt and scanner.unfinished.has_failed_command:
+        if self._shell.at_prompt and scanner.unfinished.has_failed_command:
             return
         if (cut_off := self._unterminated()) is not None:
             raise cut_off
@@ -346,7 +343,7 @@ class ScriptRunner:
         with self._keeping_unfinished(failed, error):
             waits = name == "stdin"
             if left := skipped_message(self._buffer.scanner, items, () if waits else arriving, surely=not waits):
-                self._components.diagnostics.warn(left)
+                self._shell.diagnostics.warn(left)
             self._buffer.clear()
 
     def _unterminated(self) -> StatementError | None:
@@ -376,19 +373,19 @@ class ScriptRunner:
         if not isinstance(item, BackslashCommand) or not unfinished.started:
             return
         command = self._commands().get(item.name)
-        if self._components.at_prompt or command is None or not command.sends_with(item.args):
+        if self._shell.at_prompt or command is None or not command.sends_with(item.args):
             unfinished.has_failed_command = True
         else:
             self._buffer.scanner.take()
             if warns:
-                self._components.diagnostics.warn(f"the unfinished statement before \\{item.name} was discarded")
+                self._shell.diagnostics.warn(f"the unfinished statement before \\{item.name} was discarded")
 
     @contextlib.contextmanager
     def _keeping_unfinished(self, item: Item, error: ShellError) -> Iterator[None]:
         """Inside the block, the statement around a command that could not connect at the prompt is set aside."""
         scanner = self._buffer.scanner
         kept = scanner.unfinished.copy()
-        keeps = self._components.at_prompt and isinstance(item, BackslashCommand) and isinstance(error, NOT_CONNECTED)
+        keeps = self._shell.at_prompt and isinstance(item, BackslashCommand) and isinstance(error, NOT_CONNECTED)
         if not keeps or not kept.started:
             yield
             return

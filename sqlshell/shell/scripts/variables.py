@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping
+from typing import Final
 
 from sqlshell.config.peers import variable_remedy
 from sqlshell.config.settings import VARIABLES, on_or_off
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own, Text, own_text, service_text
-from sqlshell.shell.scripts.connection_variables import ConnectionVariables, refers_to_connection
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed
 
@@ -20,35 +20,60 @@ RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "EL
 CONTROL = frozenset({*VARIABLES, *RESERVED, "SHELL_ERROR", "SHELL_EXIT_CODE"})
 """Names that a service's column cannot set, because they belong to the shell and control scripts."""
 _STATE = re.compile(r"[0-9A-Z]{5}")
+_OF_SERVER: Final = {
+    "USER": "user",
+    "HOST": "host",
+    "PORT": "port",
+    "SERVER_VERSION_NAME": "version",
+    "SERVER_VERSION_NUM": "versionnumber",
+}
+"""The variables that have a value of the engine's server, and its columns in LIST ENGINE CONNECTIONS, in lower case."""
+_OF_CONNECTION: Final = frozenset({"DBNAME", "ENCODING", *_OF_SERVER})
+_REFERENCE: Final = re.compile(rf""":[{{?'"]*+(?:{"|".join(sorted(_OF_CONNECTION))})\b""")
 
 
 class Variables(Mapping[str, Text]):
-    """Names and values with their origin; those of VARIABLES are options of the shell, as in psql. Those of the
-    connection have its values unless they are set here.
+    """Names and values with their origin; those of VARIABLES are options of the shell, as in psql.
+
+    psql's variables about the connection (`:DBNAME`, `:USER` and others) have its values unless they are set here. They
+    are asked for when a text first refers to one, because asking a server takes a connection to it.
     """
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._values: dict[str, Text] = {}
-        self._of_connection = ConnectionVariables(session)
         self._warned: set[str] = set()
 
     def __getitem__(self, name: str) -> Text:
-        value = self._of_connection.get(name)
+        value = self._of_connection(name)
         return self._values[name] if value is None else value
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self._values.keys() | self._of_connection.keys())
+        return iter(self._values.keys() | {name for name in _OF_CONNECTION if self._of_connection(name) is not None})
 
     def __len__(self) -> int:
-        return len(self._values.keys() | self._of_connection.keys())
+        return sum(1 for _ in self)
 
     def lacks_connection(self, text: str) -> bool:
         """Whether a text, or a value that it may refer to, refers to the connection, of which nothing is known yet."""
         if self._session.state.server is not None or ":" not in text:
             return False
         own = (value.text for value in self._values.values() if not value.foreign)
-        return refers_to_connection(text) or any(map(refers_to_connection, own))
+        return any(_REFERENCE.search(each) for each in (text, *own))
+
+    def _of_connection(self, name: str) -> Text | None:
+        """The value that the connection has for a variable, unless the user has set it."""
+        state = self._session.state
+        if name not in _OF_CONNECTION or name in state.own_variables or state.server is None:
+            return None
+        given = {"DBNAME": state.context.database, "ENCODING": "UTF8"}
+        value = given[name] if name in given else state.server.get(_OF_SERVER[name], "")
+        return service_text(value, f":{name}") if value else None
+
+    def _leave_connection(self, name: str) -> None:
+        """From now on the user sets this variable, until the shell connects elsewhere."""
+        if name in _OF_CONNECTION:
+            self._session.state.own_variables.add(name)
 
     def set(self, name: Own, value: Text) -> None:
         """Set a variable. Raises UsageError for an invalid name or value."""
@@ -61,7 +86,7 @@ class Variables(Mapping[str, Text]):
                 "ON_ERROR_ROLLBACK is not supported: a failed statement aborts its transaction",
                 "commit in smaller transactions, or use SAVEPOINT if the engine has it, as PostgreSQL does",
             )
-        self._of_connection.leave(name)
+        self._leave_connection(name)
         self._values[name] = value
         self._session.secret_filter.add(value.text, name)
 
@@ -84,7 +109,7 @@ class Variables(Mapping[str, Text]):
         """
         check_received(rows)
         for name, value in rows.items():
-            self._of_connection.leave(name)
+            self._leave_connection(name)
             if value is None:
                 self._values.pop(name, None)
             else:
@@ -97,7 +122,7 @@ class Variables(Mapping[str, Text]):
             words = VARIABLES[name][1]
             self._choose(name, Own("off" if "off" in words else next(iter(words))))
         _check_autocommit(name, "off")
-        self._of_connection.leave(name)
+        self._leave_connection(name)
         self._values.pop(name, None)
 
     def set_from_argument(self, text: Own) -> None:

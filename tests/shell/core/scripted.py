@@ -19,7 +19,7 @@ from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.result import Batch, Column, Result
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.commands import BUILTIN, table
-from sqlshell.shell.components import ScriptModes, ShellComponents
+from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import FrontEnd, Progress
 from sqlshell.shell.options import Options
@@ -248,18 +248,16 @@ class Core:
         self.outlet = ResultOutput(self.session, self.front_end, diagnostics, lambda *_: sink, stdout, sink)
         attachments = Attachments((), diagnostics)
         self.shell = Shell(
-            ShellComponents.of(
-                self.session,
-                self.outlet,
-                attachments,
-                self.front_end,
-                self.environment,
-                diagnostics,
-                Position(),
-                Streams(io.StringIO(), stdout, self.stderr),
-                modes(diagnostics),
-            ),
+            self.session,
+            self.outlet,
+            attachments,
+            self.front_end,
+            self.environment,
+            diagnostics,
+            Position(),
+            Streams(io.StringIO(), stdout, self.stderr),
             lambda: table(BUILTIN),
+            modes(diagnostics),
         )
 
     @property

@@ -351,7 +351,7 @@ def test_a_full_disk_sends_nothing(run: Run) -> None:
         def sent(step: object, **_: object) -> None:
             raise OutputError("cannot write checkpoint: no space")
 
-        checkpoint = core.shell.components.modes.checkpoint
+        checkpoint = core.shell.modes.checkpoint
         assert checkpoint is not None
         checkpoint.sent = sent  # type: ignore[method-assign]
 

@@ -85,21 +85,6 @@ def test_the_end_of_a_statement_is_waited_for() -> None:
     assert core.events[-1] == "ended id1 00000 None"
 
 
-def test_the_service_is_asked_less_often_the_longer_a_statement_runs(monkeypatch: pytest.MonkeyPatch) -> None:
-    sleep, pauses = asyncio.sleep, list[float]()
-
-    async def pass_the_time(seconds: float) -> None:
-        if seconds:
-            pauses.append(seconds)
-        await sleep(0)
-
-    monkeypatch.setattr(asyncio, "sleep", pass_the_time)
-    after(Asked(*[("03000", "")] * 17, ("00000", "")), "select 1;\n\\wait id1\n")
-    assert pauses[:3] == pytest.approx([0.05, 0.065, 0.0845])
-    assert pauses[13] == pytest.approx(0.05 * 1.3**13)
-    assert pauses[15:] == [2.0, 2.0]
-
-
 @pytest.mark.parametrize(("message", "said"), [("no such table", "no such table"), ("", "the statement failed")])
 def test_a_statement_that_is_waited_for_fails(message: str, said: str) -> None:
     core = after(Asked(("42P01", message)), "select 1;\n\\wait id1\n")

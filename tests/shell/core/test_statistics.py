@@ -16,7 +16,7 @@ from sqlshell.errors import ConnectionBroken, Exit, OutputError, UsageError
 from sqlshell.origin import Own
 from sqlshell.result import Result
 from sqlshell.shell.components import ScriptModes
-from sqlshell.shell.records.statistics import Statistics
+from sqlshell.shell.records.run_records import Statistics
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 
 
