@@ -19,8 +19,7 @@ import duckdb
 import pytest
 
 from sqlshell.errors import ConnectionBroken, ConnectionFailed, ShellError, StatementError
-from sqlshell.shell.loading.report import with_range, without_range
-from sqlshell.shell.loading.send import SentBatch
+from sqlshell.shell.loading.send import SentBatch, with_range, without_range
 from tests.conftest import Done, Program, Served, serve, start, stop
 from tests.service.client import Client
 

@@ -11,8 +11,7 @@ from sqlshell.client.http.upload import Attachment
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.loading.convert import ConvertedRows
-from sqlshell.shell.loading.report import Range, fingerprint, missing
-from sqlshell.shell.loading.send import AttachmentSender
+from sqlshell.shell.loading.send import AttachmentSender, Range, fingerprint, missing
 from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest
 
 

@@ -12,7 +12,7 @@ import pytest
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.origin import Own
 from sqlshell.shell.loading.convert import Reject
-from sqlshell.shell.loading.report import reject_message, write_rejects
+from sqlshell.shell.loading.load import reject_message, write_rejects
 from sqlshell.shell.loading.spec import LoadRequest, compression_of, format_of_data
 from tests.shell.test_reading_files import Loaded
 

@@ -1,4 +1,4 @@
-"""\\copy: files loaded into tables, and rows written to files."""
+"""COPY and \\copy: where the data is that is loaded into a table or written of one, and who reads or writes it."""
 
 from __future__ import annotations
 
@@ -6,25 +6,49 @@ import asyncio
 import contextlib
 import functools
 import hashlib
+import shutil
+import threading
 from collections.abc import Awaitable, Callable, Iterator
-from typing import TYPE_CHECKING
+from concurrent.futures import Future, InvalidStateError
+from pathlib import Path
+from typing import TYPE_CHECKING, Final, TextIO
 
 from msgspec.structs import replace
 
-from sqlshell.errors import StatementError, UsageError
-from sqlshell.origin import EMPTY, Own
+from sqlshell.client.http.upload import attachment
+from sqlshell.errors import OutputError, StatementError, UsageError
+from sqlshell.humanize import format_count
+from sqlshell.origin import EMPTY, Own, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
+from sqlshell.runtime.files import expanded
+from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.components import ShellComponents
+from sqlshell.shell.loading.spec import (
+    LoadRequest,
+    compression_of,
+    copy_for_engine,
+    format_of_data,
+    is_engine_copy,
+    request_of,
+)
+from sqlshell.shell.running.statement import submission_of
 from sqlshell.shell.running.submitting import Submitter, Use
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
 from sqlshell.sql.analysis.error_places import SHOWN
+from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.script.items import Statement
 
 if TYPE_CHECKING:
-    from pathlib import Path
+    from sqlshell.shell.loading.load import Loader
 
-    from sqlshell.shell.loading.load import Copier
+
+PIECE: Final = 1 << 20
+DATA: Final = "stdin"
+"""The attachment that is the data of COPY … FROM STDIN."""
+
+LARGEST: Final = 1 << 30
+"""Bytes of the attachments that the local service accepts."""
 
 
 class Copying:
@@ -40,7 +64,6 @@ class Copying:
             await self.run(copy)
             return
         from sqlshell.output.copy_format import copied_data, copy_format
-        from sqlshell.shell.loading.spec import copy_for_engine, is_engine_copy
 
         components = self._components
         by_engine = await is_engine_copy(copy, components.session.connection)
@@ -99,13 +122,13 @@ class Copying:
         return True
 
     async def run(self, copy: CopyStatement, *, statement: bool = False) -> None:
-        """Load from a file, a command, or stdin; `statement` as in Copier.run(). Raises ShellError."""
-        await self._recorded(copy, "", lambda: self.copier.run(copy, statement=statement))
+        """Load from a file, a command, or stdin; `statement` as in _load(). Raises ShellError."""
+        await self._recorded(copy, "", lambda: self._load(copy, statement=statement))
 
     async def load(self, copy: CopyStatement, data: Path) -> None:
         """Load data that stood in a script and are in a file now. Raises ShellError."""
         content = await asyncio.to_thread(_digest, data) if self._submitter.records else ""
-        await self._recorded(copy, content, lambda: self.copier.load(copy, data))
+        await self._recorded(copy, content, lambda: self._load_data(copy, data))
 
     async def _recorded(self, copy: CopyStatement, content: str, work: Callable[[], Awaitable[None]]) -> None:
         """Load, unless --resume skips it; `content` identifies the data, if they are part of the script."""
@@ -126,11 +149,86 @@ class Copying:
             raise
 
     @functools.cached_property
-    def copier(self) -> Copier:
-        from sqlshell.shell.loading.load import Copier, Loader
+    def loader(self) -> Loader:
+        from sqlshell.shell.loading.load import Loader
 
-        loader = Loader(self._components, self._submitter)
-        return Copier(self._components, self._submitter, loader)
+        return Loader(self._components, self._submitter)
+
+    @property
+    def _limit(self) -> int:
+        return min(self._components.attachments.limit or LARGEST, LARGEST)
+
+    async def _load(self, copy: CopyStatement, *, statement: bool = False) -> None:
+        """Load from a file, a command, or the stdin of this process. With `statement` it is not \\copy but DuckDB's
+        COPY, in which bytes are written as `a\\x62`, and `""` is NULL by default. Raises ShellError."""
+        by_engine = await is_engine_copy(copy, self._components.session.connection)
+        if not by_engine:
+            copy.check()
+        await self.loader.check(copy.source)
+        if not (copy.stream or copy.program):
+            path = expanded(copy.place)
+            if by_engine and path.is_file() and path.stat().st_size <= self._limit:
+                await self._send_data(copy, Own(copy.place))
+                return
+            copy.check()
+            request = request_of(copy, Own(copy.place), Path(copy.place).name)
+            if statement:
+                nulls = request.force_null if copy.options.get("allow_quoted_nulls") == "false" else ("*",)
+                request = replace(request, binary="escaped", force_null=nulls)
+            await self._run(request)
+            return
+        if copy.stream and copy.place not in {"STDIN", "PSTDIN"}:
+            raise UsageError(f"COPY FROM {copy.place}: expected STDIN, PSTDIN or a file")
+        if copy.stream and self._components.position.reads_stdin:
+            raise UsageError(
+                "COPY FROM PSTDIN: the script itself is on stdin", "use FROM STDIN with the data after it, or -f FILE"
+            )
+        name = "the command's output" if copy.program else "stdin"
+        # Wrong options are reported before a command runs or stdin is read.
+        piped = None if by_engine else replace(request_of(copy, EMPTY, name, kept=False), ends=copy.stream)
+        folder = scratch().folder("stdin")
+        try:
+            path = folder / "data"
+            if copy.program:
+                await self.loader.interruptible(_output_of(Own(copy.place), path))
+            else:
+                await _kept(path, self._components.streams.stdin)
+            if piped is None:
+                await self._send_data(copy, Own(str(path)))
+                return
+            # They have no name that says how they are compressed.
+            path = await asyncio.to_thread(path.rename, path.with_name(f"data{compression_of(path)}"))
+            await self._run(replace(piped, path=Own(str(path))))
+        finally:
+            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+
+    async def _load_data(self, copy: CopyStatement, data: Path) -> None:
+        """Load data that stood in a script and are in a file now. Raises ShellError."""
+        if await is_engine_copy(copy, self._components.session.connection):
+            await self.loader.check(copy.source)
+            await self._send_data(copy, Own(str(data)))
+            return
+        copy.check()
+        if await asyncio.to_thread(_has_data, data):
+            await self.loader.check(copy.source)
+            await self._run(request_of(copy, Own(str(data)), "STDIN", kept=False))
+
+    async def _run(self, request: LoadRequest) -> None:
+        # A pipe can be read only once, and may never end.
+        if expanded(request.path).is_fifo():
+            raise UsageError(f"{request.path} is a pipe, not a file", "load stdin: import - (in \\copy: FROM PSTDIN)")
+        if request.format == "auto":
+            request = replace(request, format=await asyncio.to_thread(format_of_data, Path(request.path)))
+        await self.loader.run(request)
+
+    async def _send_data(self, copy: CopyStatement, path: Own) -> None:
+        """Send a COPY with its data, which the engine reads itself. Raises ShellError."""
+        sql = copy_for_engine(copy)
+        data = attachment(path, self._limit)
+        data.name = DATA
+        await self._submitter.send(submission_of(Lexed(service_text(sql, "the text of COPY")), [data]))
+        rows = self._components.session.rows or 0
+        self._components.diagnostics.report(f"{format_count(rows, 'row')} loaded into {copy.source}")
 
 
 def _select(copy: CopyStatement) -> str:
@@ -140,3 +238,40 @@ def _select(copy: CopyStatement) -> str:
 def _digest(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _has_data(path: Path) -> bool:
+    return path.stat().st_size > 0
+
+
+async def _output_of(command: Own, path: Path) -> None:
+    """Write what a command prints to a file. Raises OutputError if it fails."""
+    with path.open("wb") as file:
+        process = await asyncio.create_subprocess_shell(command, stdout=file)
+        try:
+            code = await process.wait()
+        except asyncio.CancelledError:
+            with contextlib.suppress(ProcessLookupError):
+                process.terminate()
+            await process.wait()
+            raise
+    if code:
+        raise OutputError(f"the command {command!r} exited with code {code}", "nothing was loaded")
+
+
+async def _kept(path: Path, stdin: TextIO) -> None:
+    """Write stdin to a file. A thread that waits for more keeps the program from nothing."""
+    done: Future[None] = Future()
+
+    def work() -> None:
+        # A load that was interrupted no longer waits for it.
+        with contextlib.suppress(InvalidStateError):
+            try:
+                with open(stdin.fileno(), "rb", buffering=0, closefd=False) as source, path.open("wb") as file:
+                    shutil.copyfileobj(source, file, PIECE)
+                done.set_result(None)
+            except OSError as error:
+                done.set_exception(UsageError(f"cannot read stdin: {error.strerror or error}"))
+
+    threading.Thread(target=work, name="stdin", daemon=True).start()
+    await asyncio.wrap_future(done)

@@ -1,65 +1,61 @@
-"""COPY … FROM and \\copy … FROM: where the data is, and the steps of a load. The file is looked at, its columns are
-matched with those of the table, its rows are converted and sent, and it is reported how many are in the table."""
+"""The steps of a load: the file is looked at, its columns are matched with those of the table, its rows are converted
+and sent, and it is reported which are bad and how many are in the table."""
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
+import csv
+import io
 import os
 import shutil
-import threading
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future, InvalidStateError
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TextIO, TypeVar
+from typing import Any, Final, TypeVar
 
 import duckdb
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlshell.client.http.upload import Attachment, attachment
+from sqlshell.client.http.upload import Attachment
 from sqlshell.config.values import state_folder
-from sqlshell.errors import Interrupted, OutputError, ShellError, StatementError, UsageError, Where
+from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError, Where
 from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
-from sqlshell.origin import EMPTY, Own, service_text
+from sqlshell.origin import Own, service_text
+from sqlshell.output.sinks.file import FileSink
 from sqlshell.runtime.files import check_output, expanded
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.loading.convert import ConvertedRows, Scan, batch
-from sqlshell.shell.loading.inspect import DataFile
-from sqlshell.shell.loading.report import (
+from sqlshell.shell.loading.convert import ConvertedRows, Reject, Scan, batch
+from sqlshell.shell.loading.inspect import ENCODE, DataFile
+from sqlshell.shell.loading.send import (
+    EXTENSION,
+    AttachmentSender,
     Fingerprint,
+    InsertSender,
     LoadProgress,
     ProgressFile,
     Range,
+    Sender,
+    SentBatch,
+    blocking,
     fingerprint,
-    plan,
-    rejects_report,
     shown,
     with_range,
     without_range,
-    write_rejects,
 )
-from sqlshell.shell.loading.send import EXTENSION, AttachmentSender, InsertSender, Sender, SentBatch, blocking
 from sqlshell.shell.loading.spec import (
     ColumnMatch,
     FileLayout,
     LoadRequest,
     TargetColumn,
-    compression_of,
-    copy_for_engine,
-    format_of_data,
-    is_engine_copy,
     match_columns,
-    request_of,
     unknown_column,
 )
 from sqlshell.shell.metadata.service_queries import table_columns
 from sqlshell.shell.running.statement import submission_of
 from sqlshell.shell.running.submitting import Submitter
-from sqlshell.sql.analysis.copy_statements import CopyStatement
 from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.engine_types import engine_type
 from sqlshell.sql.identifiers import quoted
@@ -67,140 +63,14 @@ from sqlshell.sql.script.items import Statement
 
 T = TypeVar("T")
 
-PIECE: Final = 1 << 20
-DATA: Final = "stdin"
-"""The attachment that is the data of COPY … FROM STDIN."""
-
-LARGEST: Final = 1 << 30
-"""Bytes of the attachments that the local service accepts."""
+MAX_LISTED_ROWS: Final = 5
+"""Bad rows that are listed in a message."""
 
 RESUME: Final = "--resume (in \\copy: RESUME)"
 OMIT: Final = f"omit {RESUME}"
 
 LOADS_NOTHING: Final = frozenset({"spark"})
 """Engines that take no files: without this a load would end with an empty table."""
-
-
-class Copier:
-    """Carries out what a COPY … FROM says."""
-
-    def __init__(self, components: ShellComponents, submitter: Submitter, loader: Loader) -> None:
-        self._loader = loader
-        self._session = components.session
-        self._position = components.position
-        self._stdin = components.streams.stdin
-        self._limit = min(components.attachments.limit or LARGEST, LARGEST)
-        self._diagnostics = components.diagnostics
-        self._submitter = submitter
-
-    async def run(self, copy: CopyStatement, *, statement: bool = False) -> None:
-        """Load from a file, a command, or the stdin of this process. With `statement` it is not \\copy but DuckDB's
-        COPY, in which bytes are written as `a\\x62`, and `""` is NULL by default. Raises ShellError."""
-        by_engine = await is_engine_copy(copy, self._session.connection)
-        if not by_engine:
-            copy.check()
-        await self._loader.check(copy.source)
-        if not (copy.stream or copy.program):
-            path = expanded(copy.place)
-            if by_engine and path.is_file() and path.stat().st_size <= self._limit:
-                await self._send_data(copy, Own(copy.place))
-                return
-            copy.check()
-            request = request_of(copy, Own(copy.place), Path(copy.place).name)
-            if statement:
-                nulls = request.force_null if copy.options.get("allow_quoted_nulls") == "false" else ("*",)
-                request = replace(request, binary="escaped", force_null=nulls)
-            await self._run(request)
-            return
-        if copy.stream and copy.place not in {"STDIN", "PSTDIN"}:
-            raise UsageError(f"COPY FROM {copy.place}: expected STDIN, PSTDIN or a file")
-        if copy.stream and self._position.reads_stdin:
-            raise UsageError(
-                "COPY FROM PSTDIN: the script itself is on stdin", "use FROM STDIN with the data after it, or -f FILE"
-            )
-        name = "the command's output" if copy.program else "stdin"
-        # Wrong options are reported before a command runs or stdin is read.
-        piped = None if by_engine else replace(request_of(copy, EMPTY, name, kept=False), ends=copy.stream)
-        folder = scratch().folder("stdin")
-        try:
-            path = folder / "data"
-            if copy.program:
-                await self._loader.interruptible(_output_of(Own(copy.place), path))
-            else:
-                await _kept(path, self._stdin)
-            if piped is None:
-                await self._send_data(copy, Own(str(path)))
-                return
-            # They have no name that says how they are compressed.
-            path = await asyncio.to_thread(path.rename, path.with_name(f"data{compression_of(path)}"))
-            await self._run(replace(piped, path=Own(str(path))))
-        finally:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
-
-    async def load(self, copy: CopyStatement, data: Path) -> None:
-        """Load data that stood in a script and are in a file now. Raises ShellError."""
-        if await is_engine_copy(copy, self._session.connection):
-            await self._loader.check(copy.source)
-            await self._send_data(copy, Own(str(data)))
-            return
-        copy.check()
-        if await asyncio.to_thread(_has_data, data):
-            await self._loader.check(copy.source)
-            await self._run(request_of(copy, Own(str(data)), "STDIN", kept=False))
-
-    async def _run(self, request: LoadRequest) -> None:
-        # A pipe can be read only once, and may never end.
-        if expanded(request.path).is_fifo():
-            raise UsageError(f"{request.path} is a pipe, not a file", "load stdin: import - (in \\copy: FROM PSTDIN)")
-        if request.format == "auto":
-            request = replace(request, format=await asyncio.to_thread(format_of_data, Path(request.path)))
-        await self._loader.run(request)
-
-    async def _send_data(self, copy: CopyStatement, path: Own) -> None:
-        """Send a COPY with its data, which the engine reads itself. Raises ShellError."""
-        sql = copy_for_engine(copy)
-        data = attachment(path, self._limit)
-        data.name = DATA
-        await self._submitter.send(submission_of(Lexed(service_text(sql, "the text of COPY")), [data]))
-        rows = self._session.rows or 0
-        self._diagnostics.report(f"{format_count(rows, 'row')} loaded into {copy.source}")
-
-
-def _has_data(path: Path) -> bool:
-    return path.stat().st_size > 0
-
-
-async def _output_of(command: Own, path: Path) -> None:
-    """Write what a command prints to a file. Raises OutputError if it fails."""
-    with path.open("wb") as file:
-        process = await asyncio.create_subprocess_shell(command, stdout=file)
-        try:
-            code = await process.wait()
-        except asyncio.CancelledError:
-            with contextlib.suppress(ProcessLookupError):
-                process.terminate()
-            await process.wait()
-            raise
-    if code:
-        raise OutputError(f"the command {command!r} exited with code {code}", "nothing was loaded")
-
-
-async def _kept(path: Path, stdin: TextIO) -> None:
-    """Write stdin to a file. A thread that waits for more keeps the program from nothing."""
-    done: Future[None] = Future()
-
-    def work() -> None:
-        # A load that was interrupted no longer waits for it.
-        with contextlib.suppress(InvalidStateError):
-            try:
-                with open(stdin.fileno(), "rb", buffering=0, closefd=False) as source, path.open("wb") as file:
-                    shutil.copyfileobj(source, file, PIECE)
-                done.set_result(None)
-            except OSError as error:
-                done.set_exception(UsageError(f"cannot read stdin: {error.strerror or error}"))
-
-    threading.Thread(target=work, name="stdin", daemon=True).start()
-    await asyncio.wrap_future(done)
 
 
 class Prepared(Struct, frozen=True):
@@ -515,3 +385,66 @@ def _check_date_order(file: str, looked: FileLayout, matched: ColumnMatch) -> No
 
 def _lexed(sql: str) -> Lexed:
     return Lexed(service_text(sql, "the table's columns"))
+
+
+def plan(request: LoadRequest, looked: FileLayout, matched: ColumnMatch, engine: str) -> list[str]:
+    """Where the columns go, for people."""
+    new = "a new table " if request.create else ""
+    lines = [f"{request.name} ({looked.about}) into {new}{request.table}:"]
+    width = max((len(source.name) for source, _ in matched.pairs), default=0)
+    for source, target in matched.pairs:
+        lines.append(f"  {source.name:<{width}} {source.type} -> {target.name} {engine_type(target.type, engine)}")
+    if matched.left:
+        lines.append(f"  columns that are not in the file and get their defaults: {', '.join(matched.left)}")
+    return lines
+
+
+def rejects_report(request: LoadRequest, rejects: Sequence[Reject], *, more: bool) -> str:
+    """The warning about bad rows that are skipped. Raises StatementError if there are more than may be."""
+    bad = len(rejects)
+    count = f"{'at least ' if more else ''}{format_count(bad, 'row')}"
+    # In a pipe the lines become one.
+    messages = ";\n".join(reject_message(request, item) for item in rejects[:MAX_LISTED_ROWS])
+    rest = f";\n… and {bad - MAX_LISTED_ROWS:,} more" if bad > MAX_LISTED_ROWS else ""
+    if bad <= request.max_errors:
+        kept = f", written to {request.rejects}" if request.rejects else ""
+        return f"{count} of {request.name} skipped{kept}:\n{messages}{rest}"
+    listed = f"the first {bad:,}" if more else "all"
+    where = f"{listed} of them are in {request.rejects}; " if request.rejects else ""
+    remedy = f"use --max-errors {bad} to skip {'it' if bad == 1 else 'them'} (in \\copy: MAX_ERRORS {bad})"
+    if more:
+        remedy = f"use --max-errors with a number above {bad} to skip them (in \\copy: MAX_ERRORS)"
+    if all(item.encoded for item in rejects):
+        remedy = ENCODE
+    elif all(item.quoted for item in rejects):
+        remedy = f"use --with 'FORCE_NULL *' (in \\copy: FORCE_NULL *) to load \"\" as NULL, or {remedy}"
+    elif all(item.rounded for item in rejects):
+        remedy = f"use --round (in \\copy: ROUND) to leave out what the column does not keep, or {remedy}"
+    raise StatementError(
+        f"{count} of {request.name} cannot be loaded:\n{messages}{rest}", f"{where}nothing was sent; {remedy}"
+    )
+
+
+def reject_message(request: LoadRequest, item: Reject) -> str:
+    """The place of a bad row and what is wrong with it, indented."""
+    column = f", column {item.column}" if item.column else ""
+    line = f", {request.one} {item.line:,}" if item.line else ""
+    return f"  {request.name}{line}{column}: {item.error}"
+
+
+def write_rejects(path: Own, name: str, rejects: Sequence[Reject]) -> None:
+    """Write bad rows to a CSV file. Raises OutputError."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("file", "line", "column", "error", "row"))
+    sink = FileSink(path)
+    try:
+        for item in rejects:
+            writer.writerow((name, item.line, item.column, item.error, item.row))
+            sink.write(text.getvalue().encode("utf-8", "replace"))
+            text.seek(0)
+            text.truncate()
+        sink.close()
+    except BaseException:
+        sink.abort()
+        raise

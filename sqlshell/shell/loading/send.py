@@ -1,29 +1,30 @@
-"""Converted rows on their way to the service: as attachments where it takes them, else as INSERT statements. Data that
-the service's engine reads itself are sent as they are."""
+"""Converted rows on their way to the service: as attachments where it takes them, else as INSERT statements. Which of
+them are in the table is also kept in a small file in the state directory, so that a later load can continue."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import os
 import re
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Final, Protocol, TypeVar
 
-from msgspec import Struct
+import msgspec
+from msgspec import Struct, field
 
 from sqlshell.client.http.upload import Attachment
 from sqlshell.client.statements.client import Observer, Submission
-from sqlshell.errors import (
-    Interrupted,
-    ShellError,
-)
+from sqlshell.errors import Interrupted, ShellError, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.interface.types import Kind, base, field_of, kind, parts_of
+from sqlshell.origin import Own
+from sqlshell.runtime.files import expanded
 from sqlshell.shell.loading.convert import FETCHED, ConvertedRows
 from sqlshell.shell.loading.inspect import DataFile
-from sqlshell.shell.loading.report import Range, missing
 from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest, TargetColumn
 from sqlshell.shell.loading.types import staged_type
 from sqlshell.shell.running.statement import outcome_unknown
@@ -53,6 +54,10 @@ SETTLING_SECONDS: Final = 10.0
 """How long statements that were sent are waited for where a load is interrupted."""
 
 ROWS_ATTACHMENT: Final = "rows.parquet"
+
+
+Range = tuple[int, int]
+"""Rows from the first on, up to the second."""
 
 
 class SentBatch(Struct, frozen=True):
@@ -315,3 +320,113 @@ def _nested(declared: str, value: str, depth: int) -> str:
         inner(each, f"({value}).{always_quoted(field)}") for field, each in map(field_of, parts)
     )
     return f"'CAST(ROW(' || {members} || ') AS {declared})'"
+
+
+class Fingerprint(Struct, frozen=True):
+    """The file and the way that it is read: what differs is another load."""
+
+    size: int
+    sha256: str
+    table: str
+    columns: tuple[tuple[str, str], ...]
+    options: str
+
+
+class LoadProgress(Struct):
+    """`done` are the rows that the service confirmed, `unknown` those that were sent, or are about to be, and may be in
+    the table. `superseded` says that a later load has begun again, and has sent no row yet: its user may have deleted
+    these."""
+
+    fingerprint: Fingerprint
+    done: list[Range] = field(default_factory=list)
+    unknown: list[Range] = field(default_factory=list)
+    superseded: bool = False
+
+    @property
+    def rows(self) -> int:
+        return sum(stop - start for start, stop in self.done)
+
+
+class ProgressFile:
+    """Keeps the progress of the load of one file into one table; with no `folder` nothing is kept."""
+
+    def __init__(self, folder: Path | None, target: str, table: str, path: Own) -> None:
+        whole = str(expanded(path).resolve())
+        name = hashlib.sha256("\0".join((target, table, whole)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        self._path = folder / "loads" / f"{name}.json" if folder is not None else None
+
+    @property
+    def stores(self) -> bool:
+        """Whether another load can continue from what is written."""
+        return self._path is not None
+
+    def read(self) -> LoadProgress | None:
+        """The progress of an earlier load; None if there is none."""
+        if self._path is None:
+            return None
+        with contextlib.suppress(OSError, msgspec.DecodeError):
+            return msgspec.json.decode(self._path.read_bytes(), type=LoadProgress)
+        return None
+
+    def write(self, progress: LoadProgress) -> None:
+        """Raises UsageError where it cannot be kept."""
+        if self._path is None:
+            return
+        try:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            part = self._path.with_suffix(f".{os.getpid()}")
+            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+                file.write(msgspec.json.encode(progress))
+                file.flush()
+                # Otherwise, after a power failure, rows that were sent would appear never to have been.
+                os.fsync(file.fileno())
+            part.replace(self._path)
+        except OSError as error:
+            raise UsageError(f"cannot save the progress of the load: {error.strerror or error}") from None
+
+    def forget(self) -> None:
+        if self._path is not None:
+            with contextlib.suppress(OSError):
+                self._path.unlink()
+
+
+def fingerprint(path: Own, table: str, columns: tuple[tuple[str, str], ...], options: str) -> Fingerprint:
+    """Reads the whole file. Raises UsageError."""
+    try:
+        with expanded(path).open("rb") as file:
+            digest = hashlib.file_digest(file, "sha256").hexdigest()
+            return Fingerprint(os.fstat(file.fileno()).st_size, digest, table, columns, options)
+    except OSError as error:
+        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+
+
+def with_range(ranges: list[Range], new: Range) -> list[Range]:
+    """Ranges in order with one more, where neighbors are one."""
+    merged: list[Range] = []
+    for start, stop in sorted([*ranges, new]):
+        if merged and merged[-1][1] >= start:
+            merged[-1] = (merged[-1][0], max(stop, merged[-1][1]))
+        else:
+            merged.append((start, stop))
+    return merged
+
+
+def missing(ranges: Sequence[Range], rows: int) -> Iterator[Range]:
+    """The ranges of `rows` rows that the ordered `ranges` do not cover."""
+    at = 0
+    for start, stop in [*ranges, (rows, rows)]:
+        if at < start:
+            yield at, start
+        at = max(at, stop)
+
+
+def without_range(ranges: list[Range], gone: Range) -> list[Range]:
+    """Ranges in order without the rows of one."""
+    remaining = [(start, min(stop, gone[0])) for start, stop in ranges]
+    remaining += [(max(start, gone[1]), stop) for start, stop in ranges]
+    return sorted({each for each in remaining if each[0] < each[1]})
+
+
+def shown(start: int, stop: int) -> str:
+    """Rows for people, who count from 1."""
+    return f"row {stop:,}" if stop - start == 1 else f"rows {start + 1:,} to {stop:,}"

@@ -15,8 +15,8 @@ from sqlshell.client.statements.client import Submission
 from sqlshell.errors import Exit, OutputError, UsageError
 from sqlshell.origin import Own
 from sqlshell.runtime.scratch import scratch
-from sqlshell.shell.loading import load
-from sqlshell.shell.loading.load import Copier
+from sqlshell.shell.loading import copying
+from sqlshell.shell.loading.copying import Copying
 from sqlshell.shell.loading.spec import LoadRequest
 from sqlshell.shell.scripts.position import Position
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
@@ -135,7 +135,7 @@ class Engine:
 
 def copier(
     loader: Loader, position: Position | None = None, stdin: Any = None, *, engine: Engine | None = None, limit: int = 0
-) -> Copier:
+) -> Copying:
     """A copier for a service whose engine reads no data of COPY, unless there is an `engine`."""
     shown = connection(ScriptedClient())
     if engine is not None:
@@ -147,18 +147,20 @@ def copier(
         attachments=SimpleNamespace(limit=limit),
         diagnostics=SimpleNamespace(report=lambda message: None),
     )
-    return Copier(components, engine, loader)  # type: ignore[arg-type]
+    made = Copying(components, engine)  # type: ignore[arg-type]
+    made.loader = loader  # type: ignore[assignment]
+    return made
 
 
 @pytest.mark.parametrize(("size", "limit", "fits"), [(3, 3, True), (4, 3, False), (8, 0, True), (9, 0, False)])
 def test_a_file_is_sent_to_the_engine_if_it_fits_into_an_attachment(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, size: int, limit: int, fits: bool
 ) -> None:
-    monkeypatch.setattr(load, "LARGEST", 8)
+    monkeypatch.setattr(copying, "LARGEST", 8)
     (tmp_path / "data").write_bytes(bytes(size))
     loader, engine = Loader(), Engine()
     copy = read_copy(f"copy t from '{tmp_path}/data' (format csv)", command=True)
-    asyncio.run(copier(loader, engine=engine, limit=limit).run(copy))
+    asyncio.run(copier(loader, engine=engine, limit=limit)._load(copy))
     assert engine.sent == [str(tmp_path / "data")] * fits
     assert loader.loaded == [("data", bytes(size), "data")] * (not fits)
 
@@ -172,7 +174,7 @@ def copied(sql: str, position: Position | None = None, stdin: bytes = b"") -> Lo
     async def work() -> None:
         copy = read_copy(sql, command=True)
         with os.fdopen(read) as stream:
-            await copier(loader, position, stream).run(copy)
+            await copier(loader, position, stream)._load(copy)
 
     asyncio.run(work())
     return loader
@@ -211,7 +213,7 @@ def test_no_data_are_no_load(tmp_path: Path) -> None:
         loader, path = Loader(), tmp_path / "data"
         path.write_bytes(content)
         copy = read_copy("copy t from stdin (format csv)")
-        await copier(loader).load(copy, path)
+        await copier(loader)._load_data(copy, path)
         return loader
 
     assert asyncio.run(work(b"")).loaded == []
@@ -224,7 +226,7 @@ def test_a_command_that_is_interrupted_does_not_run_on(tmp_path: Path) -> None:
     async def work() -> None:
         os.mkfifo(tmp_path / "pid")
         command = Own(f"echo $$ > {tmp_path}/pid; exec sleep 60")
-        task = asyncio.ensure_future(load._output_of(command, tmp_path / "out"))
+        task = asyncio.ensure_future(copying._output_of(command, tmp_path / "out"))
         pids.append(int(await asyncio.to_thread((tmp_path / "pid").read_text)))
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

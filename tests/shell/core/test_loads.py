@@ -15,7 +15,7 @@ from sqlshell.errors import Exit, StatementError, UsageError, Where
 from sqlshell.origin import Own
 from sqlshell.result import Result
 from sqlshell.shell.components import ScriptModes
-from sqlshell.shell.loading.report import Fingerprint, LoadProgress, ProgressFile
+from sqlshell.shell.loading.send import Fingerprint, LoadProgress, ProgressFile
 from sqlshell.shell.records.checkpoint import Checkpoint
 from sqlshell.sql.analysis.policy import Policy
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure

@@ -13,8 +13,7 @@ from sqlshell.errors import ConnectionBroken, Interrupted, ShellError, Statement
 from sqlshell.origin import Own
 from sqlshell.shell.loading import send
 from sqlshell.shell.loading.convert import ConvertedRows
-from sqlshell.shell.loading.report import Range
-from sqlshell.shell.loading.send import AttachmentSender, InsertSender, SentBatch
+from sqlshell.shell.loading.send import AttachmentSender, InsertSender, Range, SentBatch
 from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest, SourceColumn, TargetColumn
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 
