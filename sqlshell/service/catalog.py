@@ -69,12 +69,13 @@ def least_role() -> str:
 class Caller(Struct, frozen=True):
     """The sender of a request: the token's ID, the token's organization ("" for all), and its roles.
 
-    The first role is the initial one.
+    The first role is the initial one. `by_plane` says that the request came to the data plane, with a token of it.
     """
 
     token_id: str
     organization: str = ""
     roles: tuple[str, ...] = tuple(ROLES)
+    by_plane: bool = False
 
     def has_role(self, name: str) -> bool:
         """Whether the token has a role, by this or another name of it. The role must exist."""

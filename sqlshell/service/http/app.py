@@ -31,7 +31,7 @@ from sqlshell.service.failure import (
     ShuttingDown,
     TooManyRequests,
 )
-from sqlshell.service.http.auth import LEGACY, Gate, caller_of, is_by_plane
+from sqlshell.service.http.auth import LEGACY, Gate, caller_of
 from sqlshell.service.http.bodies import NOT_ZONES, Bodies, check_timezone
 from sqlshell.service.http.budget import Budget
 from sqlshell.service.http.dataplane import STATEMENTS, STREAMS, DataPlane, stream
@@ -177,7 +177,7 @@ class Endpoints:
         record = await self._statements.find(statement_id, caller)
         if record is None:
             raise BadRequest(f"statement {statement_id} does not exist", 404)
-        start = "" if is_by_plane(request) else request.query_params.get("batch", "")
+        start = "" if caller.by_plane else request.query_params.get("batch", "")
         may_have_secret = not record.spool.size and bool(_MAY_HAVE_SECRET.search(record.sql))
         was_forwarded = self._forwarding is not None and self._forwarding.was_forwarded(request)
         if self._forwarding is not None and not was_forwarded and (record.running or start or may_have_secret):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hmac
 from collections.abc import Collection, Sequence
 
+from msgspec.structs import replace
 from starlette.datastructures import Headers
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,9 +18,6 @@ from sqlshell.service.storage.storage import Unavailable
 
 OPEN = frozenset({"/openapi.json"})
 """The paths that need no token."""
-
-BY_PLANE = "sqlshell.by_plane"
-"""Key in the scope of a request: whether it carries a token of the data plane."""
 
 EXTENSIONS = b"batch, sessions, copy, whole-result, engines, describe"
 """What this service supports beyond the interface, which each response announces."""
@@ -145,8 +143,7 @@ class Gate:
         if scope["type"] != "http" or scope["method"] not in {"GET", "HEAD"} or not path.startswith(STATEMENTS):
             return None
         caller = self._plane.caller(token, path.removeprefix(STATEMENTS).lower())
-        scope[BY_PLANE] = caller is not None
-        return caller
+        return replace(caller, by_plane=True) if caller is not None else None
 
 
 def _denied(text: str) -> Response:
@@ -157,11 +154,6 @@ def caller_of(request: Request) -> Caller:
     """Return the authenticated caller of a request."""
     caller: Caller = request.scope["caller"]
     return caller
-
-
-def is_by_plane(request: Request) -> bool:
-    """Return whether a request came to the data plane."""
-    return bool(request.scope.get(BY_PLANE))
 
 
 def loopback(port: int) -> set[str]:

@@ -72,10 +72,10 @@ class DataPlane:
         self._settings = settings
         self._key = key or secrets.token_bytes(32)
 
-    def sends_rows_of(self, record: Statement) -> bool:
-        """Return whether the rows of a finished result are sent by the data plane."""
+    def alone_sends(self, record: Statement, caller: Caller) -> bool:
+        """Return whether only the data plane sends the rows of a finished result, but not to this caller yet."""
         mode = self._settings.data_plane
-        return mode == "always" or (mode == "large" and record.spool.layout.size >= LARGE)
+        return not caller.by_plane and (mode == "always" or (mode == "large" and record.spool.layout.size >= LARGE))
 
     def result_set(self, record: Statement, request: Request, caller: Caller) -> DataplaneRequest:
         uri = f"{self._base(request)}{STATEMENTS}{record.statement_id}"

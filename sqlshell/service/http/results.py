@@ -28,7 +28,7 @@ from sqlshell.runtime.event_loops import IdleTimer, in_thread
 from sqlshell.runtime.unused_memory import return_unused_memory
 from sqlshell.service.engines.engine import RENDERING
 from sqlshell.service.failure import Failure
-from sqlshell.service.http.auth import caller_of, is_by_plane
+from sqlshell.service.http.auth import caller_of
 from sqlshell.service.http.budget import Budget
 from sqlshell.service.http.dataplane import DataPlane
 from sqlshell.service.http.responses import (
@@ -46,7 +46,6 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engine_file
 from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.runner import Batch
-from sqlshell.service.statements.secrets import Secret
 from sqlshell.service.statements.statement import Statement
 
 BATCH_BYTES = 1 << 20
@@ -106,7 +105,7 @@ class Responses:
         if record.running or outcome is None or not outcome.columns or sqlstate.failed(record.sql_state):
             return None
         accepts_json = accepts(request, JSON)
-        if self._left_to_plane(record, request) or (accepts_json and not record.spool.layout.typed):
+        if self._plane.alone_sends(record, caller_of(request)) or (accepts_json and not record.spool.layout.typed):
             return None
         with _reading(record):
             content = await self._whole(record, typed=not accepts_json)
@@ -162,8 +161,9 @@ class Responses:
         if record.running and record.feed is not None:
             head.sql_state = sqlstate.DONE
             head.metadata = _without_rows(record.context)
-            if not is_by_plane(request):
-                head.metadata.dataplane_request = self._plane.streaming(record, request, caller_of(request))
+            caller = caller_of(request)
+            if not caller.by_plane:
+                head.metadata.dataplane_request = self._plane.streaming(record, request, caller)
         elif record.running:
             head.message = None if record.started else record.waiting
             connection = record.connection
@@ -194,7 +194,11 @@ class Responses:
         counts = record.spool.layout.counts
         if partition >= len(counts):
             raise BadRequest(f"partitionID: {partition} is out of range: the result has {len(counts)} partitions")
-        secret = self._secret(record, request)
+        caller = caller_of(request)
+        secret = None
+        if caller.token_id == record.owner and request.method != "HEAD" and not caller.by_plane:
+            # Once, and not for HEAD, which would discard it.
+            secret = record.take_secret()
         metadata = head.metadata = Metadata(
             encoding="json",
             partition_info=[PartitionInfo(count) for count in ([1] if secret else counts)],
@@ -203,8 +207,8 @@ class Responses:
         )
         if secret is not None:
             return msgspec.json.encode([secret.name, secret.value])
-        if outcome.columns and self._left_to_plane(record, request):
-            metadata.dataplane_request = self._plane.result_set(record, request, caller_of(request))
+        if outcome.columns and self._plane.alone_sends(record, caller):
+            metadata.dataplane_request = self._plane.result_set(record, request, caller)
             return None
         if not wanted or _minimal(record, request):
             return None
@@ -212,17 +216,6 @@ class Responses:
             return await self._partition(record, partition, record.zone(timezone))
         with _reading(record):
             return await self.rows(record, partition, record.zone(timezone))
-
-    def _left_to_plane(self, record: Statement, request: Request) -> bool:
-        """Whether only the data plane sends the rows of a result, and the request did not come to it."""
-        return not is_by_plane(request) and self._plane.sends_rows_of(record)
-
-    def _secret(self, record: Statement, request: Request) -> Secret | None:
-        """The secret of a statement, once, for the token that sent it; not for HEAD, which would discard it."""
-        caller = caller_of(request)
-        if caller.token_id != record.owner or request.method == "HEAD" or is_by_plane(request):
-            return None
-        return record.take_secret()
 
     async def rows(self, record: Statement, number: int, timezone: str) -> Content:
         """Return the rows of a partition as JSON separated by commas; aclose() them.
