@@ -20,6 +20,7 @@ from typing import Any, cast
 from urllib.parse import quote, urlsplit
 
 import uvicorn
+import uvloop
 from msgspec import Struct
 from msgspec.structs import replace
 from starlette.types import ASGIApp
@@ -119,7 +120,7 @@ def serve(
             name = f"[{address.host}]" if ":" in address.host else address.host
             url = f"unix://{quote(str(address.uds.resolve()))}" if address.uds else f"http://{name}:{port}"
             app = make_app(statements, token, settings, _hosts(address, port, settings))
-            return _loop()(_serve(statements, app, listener, settings, lambda: on_ready(url, protections)))
+            return uvloop.run(_serve(statements, app, listener, settings, lambda: on_ready(url, protections)))
         except Failure as failure:
             raise ServiceError(failure.message) from None
         finally:
@@ -257,15 +258,6 @@ async def _serve(
     # DuckDB's module would report objects that still exist at the exit as leaked.
     gc.unfreeze()
     return 0
-
-
-def _loop() -> Callable[..., int]:
-    try:
-        import uvloop
-    except ImportError:
-        return asyncio.run
-    run: Callable[..., int] = uvloop.run
-    return run
 
 
 def _tcp(address: Address, write_seconds: float) -> socket.socket:

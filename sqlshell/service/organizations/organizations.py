@@ -182,7 +182,6 @@ class Organizations:
         self.broken: dict[str, str] = {}
         """Organizations that could not be opened at the last attempt, with the reasons."""
         self.vault = Vault(self._data / FILE if self._data is not None else None, catalog.holds_sealed)
-        self._lock = threading.Lock()
         self._opening: dict[str, threading.Lock] = {}
 
     @property
@@ -198,10 +197,8 @@ class Organizations:
         organization = self._open.get(organization_id)
         if organization is not None:
             return organization
-        with self._lock:
-            opening = self._opening.setdefault(organization_id, threading.Lock())
         # A lock for each organization, so that others do not wait.
-        with opening:
+        with self._opening.setdefault(organization_id, threading.Lock()):
             if organization_id not in self._open:
                 if not self.catalog.organization_name(organization_id):
                     raise missing("organization", organization_id)
@@ -250,9 +247,7 @@ class Organizations:
 
     def drop(self, organization_id: str) -> None:
         """Drop an organization with everything that it owns."""
-        with self._lock:
-            opening = self._opening.setdefault(organization_id, threading.Lock())
-        with opening:
+        with self._opening.setdefault(organization_id, threading.Lock()):
             # Tokens are dropped first, so that nothing starts in a closed organization.
             self.catalog.drop_organization(organization_id)
             opened = self._open.pop(organization_id, None)
