@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 from sqlshell.dbapi.exceptions import DataError, NotSupportedError, ProgrammingError
 from sqlshell.interface.types import Kind, base, kind, size_of
 from sqlshell.origin import Own
-from sqlshell.output.copy import write_csv_file
+from sqlshell.output.typed.rows import write_csv_file
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, FileUnavailable, Result, StoredColumn, Table
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb

@@ -139,6 +139,8 @@ def _harmless(text: str) -> str:
 
 
 def _all_harmless(values: Values) -> Values:
+    if _FORMULA.isdisjoint({value[:1] for value in values if value}):
+        return values
     # A call for each value would take most of the time.
     return [value if value is None or value[:1] not in _FORMULA else _harmless(value) for value in values]
 

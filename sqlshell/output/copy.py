@@ -6,14 +6,10 @@ import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 
-from msgspec.structs import replace
-
 from sqlshell.errors import OutputError
-from sqlshell.origin import Own
-from sqlshell.output.sinks.file import FileSink
 from sqlshell.output.sinks.sink import OutputClosed, Sink
-from sqlshell.output.writer import Summary, Writer, WriterOptions
-from sqlshell.result import Batch, BatchWrapper, Column, FileResult, FileUnavailable, Partitions, Result, Table
+from sqlshell.output.writer import Summary, Writer
+from sqlshell.result import Batch, FileResult, FileUnavailable, Partitions, Result, Table
 
 Consumer = Callable[[Result], Awaitable[Summary]]
 """Something that reads a result to its end, or as far as the user wants."""
@@ -212,42 +208,3 @@ def _in_larger_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:
 async def _finish(sink: Sink) -> None:
     if sink.blocking:
         await asyncio.to_thread(sink.finish)
-
-
-async def write_csv_file(result: Result, path: Own, limit: int, padding: str) -> None:
-    """Write the rows of a result to a CSV file without a header, for DuckDB to read.
-
-    A result of one column gets a second one, named `padding`. Raises OutputError if the file would have more than
-    `limit` bytes, and what reading the result raises.
-    """
-    from sqlshell.output.writers.delimited import CsvWriter
-
-    if len(result.columns) == 1:
-        columns = [*result.columns, Column(padding, "INTEGER")]
-        result = replace(result, columns=columns, batches=_Padded(result.batches), whole=None)
-    sink = _Bounded(path, limit)
-    try:
-        await copy(result, CsvWriter(WriterOptions(header=False)), sink)
-    finally:
-        sink.close()
-
-
-class _Padded(BatchWrapper):
-    """Rows of one column, with a second column added."""
-
-    def each(self, batch: Batch) -> Batch:
-        return Batch(2, rows=[[row[0], "1"] for row in batch.rows])
-
-
-class _Bounded(FileSink):
-    """A file of at most `limit` bytes."""
-
-    def __init__(self, path: Own, limit: int) -> None:
-        super().__init__(path)
-        self._left = self._limit = limit
-
-    def write(self, data: bytes) -> None:
-        self._left -= len(data)
-        if self._left < 0:
-            raise OutputError(f"the result is larger than {self._limit >> 30} GB", "select fewer rows or columns first")
-        super().write(data)

@@ -13,7 +13,7 @@ from sqlshell.errors import UsageError
 from sqlshell.output.writer import Values, Writer, WriterOptions, encode
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.output.writers.delimited import COPY_END, TsvWriter
-from sqlshell.output.writers.formats import Format, delimited_writer, format_for_path, format_named
+from sqlshell.output.writers.formats import Format, format_for_path, format_named
 from sqlshell.output.writers.unaligned import UnalignedWriter
 from sqlshell.result import Batch, Column
 from sqlshell.sql.analysis.copy_statements import KNOWN, WRITTEN, CopyStatement
@@ -49,7 +49,7 @@ def copied_data() -> CopyFormat:
     def writer(options: WriterOptions) -> Writer:
         return UnalignedWriter(replace(options, record_separator="\n"))
 
-    return CopyFormat(replace(format_named("unaligned"), factory=writer), header=False, by_engine=True)
+    return CopyFormat(replace(format_named("unaligned"), make=writer, changes=""), header=False, by_engine=True)
 
 
 def copy_format(copy: CopyStatement) -> CopyFormat:
@@ -76,7 +76,7 @@ def copy_format(copy: CopyStatement) -> CopyFormat:
         header = given["header"] == "true" if "header" in given else not named and by_name is not None
     factory = _factory(chosen, given)
     if factory is not None:
-        chosen = replace(chosen, factory=factory)
+        chosen = replace(chosen, make=factory)
     return CopyFormat(chosen, header, given.get("null"), "" if copy.query else copy.source)
 
 
@@ -94,7 +94,7 @@ def _factory(chosen: Format, given: Mapping[str, str]) -> Callable[[WriterOption
         if delimiter in _NO_DELIMITER:
             raise UsageError(f"COPY TO: delimiter cannot be {delimiter!r} in the format text")
         _check_null(null, delimiter)
-        return lambda options: delimited_writer(text_writer(options, delimiter), options)
+        return lambda options: text_writer(options, delimiter)
     quote = _single("quote", given.get("quote", '"'))
     escape = _single("escape", given.get("escape", quote))
     if delimiter == quote:
@@ -104,7 +104,7 @@ def _factory(chosen: Format, given: Mapping[str, str]) -> Callable[[WriterOption
     if not names and (delimiter, quote, escape, null) == (",", '"', '"', ""):
         return None
     force = None if names == "*" else frozenset(filter(None, names.split("\n")))
-    return lambda options: delimited_writer(CopyCsvWriter(options, delimiter, quote, escape, force), options)
+    return lambda options: CopyCsvWriter(options, delimiter, quote, escape, force)
 
 
 def _single(name: str, value: str) -> str:

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.origin import Own, Text, own_text
-from sqlshell.output.copy import write_csv_file
+from sqlshell.output.typed.rows import write_csv_file
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, FileResult, StoredColumn
 from sqlshell.shell.components import ShellComponents

@@ -12,10 +12,10 @@ import pytest
 
 from sqlshell.errors import OutputError
 from sqlshell.origin import Own
-from sqlshell.output.copy import write_csv_file
 from sqlshell.output.sinks import file
-from sqlshell.output.sinks.file import AppendSink, FileSink, check, compression, uncompressed
-from sqlshell.output.sinks.sink import write_error
+from sqlshell.output.sinks.file import AppendSink, FileSink, check
+from sqlshell.output.sinks.sink import compression, uncompressed, write_error
+from sqlshell.output.typed.rows import write_csv_file
 from sqlshell.result import Batch, Column, HeldBatches, Result
 from sqlshell.runtime.scratch import scratch
 

@@ -13,8 +13,8 @@ from typing import TextIO, cast
 
 from sqlshell.errors import OutputError, reason
 from sqlshell.origin import Own
-from sqlshell.output.sinks.file import CompressedFileSink, FileSink, check, compression, compressor
-from sqlshell.output.sinks.sink import OutputClosed, Sink
+from sqlshell.output.sinks.file import CompressedFileSink, FileSink, check, compressor
+from sqlshell.output.sinks.sink import OutputClosed, Sink, compression
 from sqlshell.runtime.files import write_all
 
 STOP_SECONDS = 2.0

@@ -14,7 +14,7 @@ from typing import BinaryIO, Protocol
 
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
-from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink, write_error
+from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink, compression, write_error
 from sqlshell.runtime.files import check_output, descriptor, expanded, write_all
 from sqlshell.runtime.scratch import scratch
 
@@ -215,18 +215,6 @@ class AppendSink(StreamSink):
 
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
-
-
-def compression(path: str) -> str:
-    """The ending of a compressed file, `.gz` or `.zst`; "" for any other."""
-    lower = path.lower()
-    return next((suffix for suffix in (".gz", ".zst") if lower.endswith(suffix)), "")
-
-
-def uncompressed(path: str) -> str:
-    """The path without the ending of a compressed file."""
-    suffix = compression(path)
-    return path[: -len(suffix)] if suffix else path
 
 
 def check(path: Own) -> None:

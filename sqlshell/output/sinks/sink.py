@@ -159,3 +159,15 @@ def write_error(name: str, error: Exception, hint: str = "") -> OutputError:
     """The OutputError for a write that failed."""
     closed = isinstance(error, OSError) and error.errno == errno.EBADF
     return OutputError(f"cannot write to {name}: {'it is closed' if closed else reason(error)}", hint)
+
+
+def compression(path: str) -> str:
+    """The ending of a compressed file, `.gz` or `.zst`; "" for any other."""
+    lower = path.lower()
+    return next((suffix for suffix in (".gz", ".zst") if lower.endswith(suffix)), "")
+
+
+def uncompressed(path: str) -> str:
+    """The path without the ending of a compressed file."""
+    suffix = compression(path)
+    return path[: -len(suffix)] if suffix else path

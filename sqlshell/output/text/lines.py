@@ -24,11 +24,11 @@ def cut(text: str, width: int, ellipsis: str = "…") -> str:
     return "\n".join(_cut_line(line, width, ellipsis) for line in lines)
 
 
-def cut_line(line: str, width: int) -> str:
+def cut_line(line: str, width: int, ellipsis: str = "…") -> str:
     """A line of at most `width` cells that ends wherever there is no more room."""
     if len(line) * 2 <= width or cells(line) <= width:
         return line
-    return f"{_first_cells(line, width - 1)}…"
+    return f"{_first_cells(line, width - len(ellipsis))}{ellipsis}"[: max(width, 0)]
 
 
 def cut_painted(line: str, width: int, ellipsis: str = "…") -> str:

@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterator, Sequence
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.nesting import is_nested
 from sqlshell.output.writer import Role
+from sqlshell.output.writers.styles import BAR
 from sqlshell.result import Column
 
 RESET = "\x0e"
-"""A control character that stands for the end of a color until the text is encoded."""
-BAR = "\x01"
-"""The bar between two cells, likewise."""
+"""A control character that stands for the end of a color until the text is encoded, as BAR does for a bar."""
 _CODE = re.compile("([\x0e-\x1f])")
 _ROLES: tuple[Role, ...] = ("header", "null", "changed", "border", "dim", "digits", "negative", "boolean", "date", "id")
 UNGROUPED = 4

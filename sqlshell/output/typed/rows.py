@@ -1,4 +1,4 @@
-"""A result's rows with their types, in a DuckDB instance of their own."""
+"""A result's rows with their types, in a DuckDB instance of their own, and as a CSV file for another one."""
 
 from __future__ import annotations
 
@@ -11,12 +11,17 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sqlshell.errors import OutputError
 from sqlshell.interface.types import Kind
+from sqlshell.origin import Own
+from sqlshell.output.copy import copy
+from sqlshell.output.sinks.file import FileSink
 from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.column_names import distinct_in_any_case
 from sqlshell.output.writers.delimited import CsvWriter
-from sqlshell.result import Batch, Column, FileUnavailable, Table
+from sqlshell.result import Batch, BatchWrapper, Column, FileUnavailable, Result, Table
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_types import PADDING, select_from_csv
@@ -198,3 +203,40 @@ def misfit(
 
 def _output_error(error: Exception) -> OutputError:
     return OutputError(f"DuckDB cannot convert the rows: {str(error).splitlines()[0]}", "write csv or jsonl instead")
+
+
+async def write_csv_file(result: Result, path: Own, limit: int, padding: str) -> None:
+    """Write the rows of a result to a CSV file without a header, for DuckDB to read.
+
+    A result of one column gets a second one, named `padding`. Raises OutputError if the file would have more than
+    `limit` bytes, and what reading the result raises.
+    """
+    if len(result.columns) == 1:
+        columns = [*result.columns, Column(padding, "INTEGER")]
+        result = replace(result, columns=columns, batches=_Padded(result.batches), whole=None)
+    sink = _Bounded(path, limit)
+    try:
+        await copy(result, CsvWriter(WriterOptions(header=False)), sink)
+    finally:
+        sink.close()
+
+
+class _Padded(BatchWrapper):
+    """Rows of one column, with a second column added."""
+
+    def each(self, batch: Batch) -> Batch:
+        return Batch(2, rows=[[row[0], "1"] for row in batch.rows])
+
+
+class _Bounded(FileSink):
+    """A file of at most `limit` bytes."""
+
+    def __init__(self, path: Own, limit: int) -> None:
+        super().__init__(path)
+        self._left = self._limit = limit
+
+    def write(self, data: bytes) -> None:
+        self._left -= len(data)
+        if self._left < 0:
+            raise OutputError(f"the result is larger than {self._limit >> 30} GB", "select fewer rows or columns first")
+        super().write(data)

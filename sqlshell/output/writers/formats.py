@@ -3,22 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Literal
+from typing import Final, Literal
 
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.output.sinks.file import compression, uncompressed
+from sqlshell.output.sinks.sink import compression, uncompressed
 from sqlshell.output.writer import Writer, WriterOptions
 from sqlshell.spelling import did_you_mean
 
 
 class Format(Struct, frozen=True):
-    """One format: `several` is whether several results may share an output.
+    """One format: `make` makes a writer of it, and `several` is whether several results may share an output.
 
-    A `for_terminal` format is made for the screen: long values may be truncated, and messages may appear between
-    results. A format with `distinct_names` has to rename duplicate column names, and one that `folds_case` also those
-    that differ only in case. A `binary` one is not written to a terminal, and a `packed` one is not compressed again.
+    What is `shown` has bytes as in psql, and the changes for people that the options ask for; in a `safe` format
+    formulas can also be made harmless. A `for_terminal` format is made for the screen: long values may be truncated,
+    and messages may appear between results. A format with `distinct_names` has to rename duplicate column names, and
+    one that `folds_case` also those that differ only in case. A `binary` one is not written to a terminal, and a
+    `packed` one is not compressed again.
     """
 
     name: str
@@ -26,44 +28,52 @@ class Format(Struct, frozen=True):
     for_terminal: bool
     extensions: tuple[str, ...]
     several: Literal["allowed", "warned", "refused"]
-    factory: Callable[[WriterOptions], Writer]
+    make: Callable[[WriterOptions], Writer]
+    changes: Literal["", "shown", "safe"] = ""
     distinct_names: bool = False
     binary: bool = False
     packed: bool = False
     folds_case: bool = False
+
+    def factory(self, options: WriterOptions) -> Writer:
+        """Make a writer with the changes of values that apply to the format."""
+        writer = self.make(options)
+        if not self.changes:
+            return writer
+        from sqlshell.output.changes import ChangedWriter
+
+        return ChangedWriter(writer, options.display, safe=self.changes == "safe" and options.spreadsheet_safe)
 
 
 def _table(options: WriterOptions) -> Writer:
     if not options.layout:
         from sqlshell.output.writers.table import TableWriter
 
-        return _changed(TableWriter(options), options)
+        return TableWriter(options)
     from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, LiveTableWriter
 
     if options.layout == "live":
-        return _changed(LiveTableWriter(options), options)
+        return LiveTableWriter(options)
     fitting = FoldWriter if options.layout == "fold" else AutoWriter
-    return _changed(fitting(options, options.width), options)
+    return fitting(options, options.width)
 
 
 def _vertical(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.records import RecordWriter
 
-    return _changed(RecordWriter(options), options)
+    return RecordWriter(options)
 
 
 def _csv(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.delimited import CsvRecordWriter, CsvWriter
 
-    if options.expanded:
-        return delimited_writer(CsvRecordWriter(options), options)
-    return delimited_writer(CsvWriter(options), options)
+    return CsvRecordWriter(options) if options.expanded else CsvWriter(options)
 
 
 def _tsv(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.delimited import TsvWriter
 
-    return delimited_writer(TsvWriter(options), options)
+    return TsvWriter(options)
 
 
 def _json(options: WriterOptions) -> Writer:
@@ -81,19 +91,19 @@ def _jsonl(options: WriterOptions) -> Writer:
 def _markdown(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.markdown import MarkdownWriter
 
-    return _changed(MarkdownWriter(options), options)
+    return MarkdownWriter(options)
 
 
 def _html(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.html import HtmlWriter
 
-    return _changed(HtmlWriter(options), options)
+    return HtmlWriter(options)
 
 
 def _unaligned(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.unaligned import UnalignedWriter
 
-    return _changed(UnalignedWriter(options), options)
+    return UnalignedWriter(options)
 
 
 def _insert(options: WriterOptions) -> Writer:
@@ -105,7 +115,7 @@ def _insert(options: WriterOptions) -> Writer:
 def _xlsx(options: WriterOptions) -> Writer:
     from sqlshell.output.writers.xlsx import XlsxWriter
 
-    return _changed(XlsxWriter(options), options)
+    return XlsxWriter(options)
 
 
 def _parquet(options: WriterOptions) -> Writer:
@@ -126,52 +136,26 @@ def _arrow_stream(options: WriterOptions) -> Writer:
     return ArrowWriter(stream=True)
 
 
-def delimited_writer(writer: Writer, options: WriterOptions) -> Writer:
-    """Return a writer of CSV or TSV with the changes of values that apply to all of them."""
-    return _changed(writer, options, safe=options.spreadsheet_safe)
-
-
-def _changed(writer: Writer, options: WriterOptions, *, safe: bool = False) -> Writer:
-    from sqlshell.output.changes import ChangedWriter
-
-    return ChangedWriter(writer, options.display, safe=safe)
-
-
-def _typed(
-    name: str,
-    summary: str,
-    extensions: tuple[str, ...],
-    factory: Callable[[WriterOptions], Writer],
-) -> Format:
-    return Format(
-        name,
-        summary,
-        False,
-        extensions,
-        "refused",
-        factory,
-        True,
-        binary=True,
-        packed=True,
-        folds_case=True,
-    )
-
+_FILE: Final[dict[str, bool]] = {"binary": True, "packed": True}
+_TYPED: Final[dict[str, bool]] = _FILE | {"distinct_names": True, "folds_case": True}
 
 FORMATS: tuple[Format, ...] = (
-    Format("table", "aligned columns", True, (".txt",), "allowed", _table),
-    Format("vertical", "one record per row, one line per column", True, (), "allowed", _vertical),
-    Format("csv", "comma-separated; NULL is empty, '' is quoted", False, (".csv",), "allowed", _csv, True),
-    Format("tsv", "tab-separated; NULL is \\N", False, (".tsv", ".tab"), "allowed", _tsv, True),
-    Format("json", "one array of objects", False, (".json",), "warned", _json, True),
-    Format("jsonl", "one object per line", False, (".jsonl", ".ndjson"), "allowed", _jsonl, True),
-    Format("unaligned", "values between separators, as psql -A", False, (), "allowed", _unaligned),
-    Format("markdown", "a table in Markdown", False, (".md", ".markdown"), "allowed", _markdown),
-    Format("html", "a web page that can be searched and sorted", False, (".html", ".htm"), "refused", _html),
-    Format("insert", "INSERT statements for a table", False, (".sql",), "allowed", _insert, True),
-    Format("xlsx", "an Excel workbook", False, (".xlsx",), "refused", _xlsx, binary=True, packed=True),
-    _typed("parquet", "a Parquet file with typed columns", (".parquet",), _parquet),
-    _typed("arrow", "an Arrow IPC file with typed columns", (".arrow", ".feather"), _arrow),
-    _typed("arrows", "an Arrow IPC stream", (".arrows",), _arrow_stream),
+    Format("table", "aligned columns", True, (".txt",), "allowed", _table, "shown"),
+    Format("vertical", "one record per row, one line per column", True, (), "allowed", _vertical, "shown"),
+    Format("csv", "comma-separated; NULL is empty, '' is quoted", False, (".csv",), "allowed", _csv, "safe", True),
+    Format("tsv", "tab-separated; NULL is \\N", False, (".tsv", ".tab"), "allowed", _tsv, "safe", True),
+    Format("json", "one array of objects", False, (".json",), "warned", _json, "", True),
+    Format("jsonl", "one object per line", False, (".jsonl", ".ndjson"), "allowed", _jsonl, "", True),
+    Format("unaligned", "values between separators, as psql -A", False, (), "allowed", _unaligned, "shown"),
+    Format("markdown", "a table in Markdown", False, (".md", ".markdown"), "allowed", _markdown, "shown"),
+    Format("html", "a web page that can be searched and sorted", False, (".html", ".htm"), "refused", _html, "shown"),
+    Format("insert", "INSERT statements for a table", False, (".sql",), "allowed", _insert, "", True),
+    Format("xlsx", "an Excel workbook", False, (".xlsx",), "refused", _xlsx, "shown", **_FILE),
+    Format("parquet", "a Parquet file with typed columns", False, (".parquet",), "refused", _parquet, "", **_TYPED),
+    Format(
+        "arrow", "an Arrow IPC file with typed columns", False, (".arrow", ".feather"), "refused", _arrow, "", **_TYPED
+    ),
+    Format("arrows", "an Arrow IPC stream", False, (".arrows",), "refused", _arrow_stream, "", **_TYPED),
 )
 
 

@@ -57,10 +57,7 @@ class InsertWriter(Writer):
         names = ", ".join(map(quoted, distinct_names(columns)))
         self._head = f"INSERT INTO {self._table} ({names}) VALUES"
         self._literals = [
-            self._own.get(column.kind)
-            or _array(column.type)
-            or _with_bytes(column.type)
-            or _LITERALS.get(column.kind, literal)
+            self._own.get(column.kind) or _nested_literal(column.type) or _LITERALS.get(column.kind, literal)
             for column in columns
         ]
         return []
@@ -124,38 +121,36 @@ def _nested(text: str) -> str:
     return f"CAST({literal(text)} AS JSON)"
 
 
-def _array(type_name: str) -> Callable[[str], str] | None:
-    """Writes the values of an ARRAY of scalars, also nested, as ARRAY['1', NULL]::INTEGER[]; None for other types."""
+def _nested_literal(type_name: str) -> Callable[[str], str] | None:
+    """Write values of an ARRAY of scalars, also nested, as ARRAY['1', NULL]::INTEGER[], and of types with bytes, which
+    are base64 in JSON, with these decoded; None for other types."""
+    if array := _array_type(type_name):
+        begin, end = "", f"::{array}"
+    elif kind(type_name) is Kind.NESTED and _has_bytes(type_name):
+        begin, end = "CAST(", ""
+    else:
+        return None
+
+    def turn(text: str) -> str:
+        try:
+            value = _typed(_JSON.decode(text), type_name, "ARRAY[" if array else "[")
+            return f"{begin}{value}{end or f' AS {_typed_name(type_name)})'}"
+        except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
+            return _nested(text)
+
+    return turn
+
+
+def _array_type(type_name: str) -> str:
+    """The type of an ARRAY of scalars, also nested, as DuckDB and PostgreSQL call it; "" for other types."""
     depth, part = 0, type_name
     while base(part) == "ARRAY" and len(parts_of(part)) == 1:
         depth, part = depth + 1, parts_of(part)[0]
     wanted = _ELEMENTS.get(base(part))
     if not depth or wanted is None:
-        return None
+        return ""
     sizes = ", ".join(map(str, size_of(part))) if wanted == "DECIMAL" else ""
-    suffix = f"::{wanted}{f'({sizes})' if sizes else ''}{'[]' * depth}"
-
-    def turn(text: str) -> str:
-        try:
-            return _items(_JSON.decode(text), depth) + suffix
-        except (msgspec.DecodeError, RecursionError, TypeError):
-            return _nested(text)
-
-    return turn
-
-
-def _with_bytes(type_name: str) -> Callable[[str], str] | None:
-    """Writes the values of nested types with bytes, which are base64 in JSON; None for types without bytes."""
-    if kind(type_name) is not Kind.NESTED or not _has_bytes(type_name):
-        return None
-
-    def turn(text: str) -> str:
-        try:
-            return f"CAST({_typed(_JSON.decode(text), type_name)} AS {_typed_name(type_name)})"
-        except (msgspec.DecodeError, RecursionError, TypeError, ValueError):
-            return _nested(text)
-
-    return turn
+    return f"{wanted}{f'({sizes})' if sizes else ''}{'[]' * depth}"
 
 
 def _has_bytes(type_name: str) -> bool:
@@ -182,8 +177,9 @@ def _typed_name(type_name: str) -> str:
     return f"STRUCT({fields})"
 
 
-def _typed(value: object, type_name: str) -> str:
-    """A part of a nested value. Raises TypeError and ValueError if it is not a value of the type."""
+def _typed(value: object, type_name: str, array: str) -> str:
+    """A nested value or a part of one; `array` begins an array. Raises TypeError and ValueError if it is not a value of
+    the type."""
     if value is None:
         return "NULL"
     if kind(type_name) is not Kind.NESTED:
@@ -193,29 +189,14 @@ def _typed(value: object, type_name: str) -> str:
         return _bytes(text) if kind(type_name) is Kind.BYTES else literal(text)
     types = _inner(type_name)
     if base(type_name) == "ARRAY" and isinstance(value, list):
-        return f"[{', '.join(_typed(item, types[0]) for item in value)}]"
+        return f"{array}{', '.join(_typed(item, types[0], array) for item in value)}]"
     if not isinstance(value, dict):
         raise TypeError(value)
     if base(type_name) == "MAP":
-        pairs = (f"{_typed(key, types[0])}: {_typed(item, types[1])}" for key, item in value.items())
+        pairs = (f"{_typed(key, types[0], array)}: {_typed(item, types[1], array)}" for key, item in value.items())
         return f"MAP {{{', '.join(pairs)}}}"
     fields = zip(value.items(), types, strict=True)
-    return f"{{{', '.join(f'{literal(name)}: {_typed(item, part)}' for (name, item), part in fields)}}}"
-
-
-def _items(value: object, depth: int) -> str:
-    """Raises TypeError for a value that is not an array of this depth."""
-    if value is None:
-        return "NULL"
-    if depth:
-        if not isinstance(value, list):
-            raise TypeError(value)
-        return f"ARRAY[{', '.join(_items(item, depth - 1) for item in value)}]"
-    if isinstance(value, bool):
-        return literal(str(value).lower())
-    if isinstance(value, str | int):
-        return literal(str(value))
-    raise TypeError(value)
+    return f"{{{', '.join(f'{literal(name)}: {_typed(item, part, array)}' for (name, item), part in fields)}}}"
 
 
 _JSON = msgspec.json.Decoder(float_hook=str)

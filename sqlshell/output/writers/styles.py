@@ -9,8 +9,10 @@ from functools import partial
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.output.text.value_colors import BAR
 from sqlshell.spelling import did_you_mean
+
+BAR = "\x01"
+"""A control character that stands for the bar between two cells until the text is encoded: it may have a color."""
 
 Edge = tuple[str, str, str]
 """The text before the first cell of a row, between cells, and after the last one, including spaces."""

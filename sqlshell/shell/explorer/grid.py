@@ -10,9 +10,11 @@ from typing import Any
 from msgspec import Struct
 
 from sqlshell.output.text.cells import cells, printable
+from sqlshell.output.text.lines import cut_line
 from sqlshell.output.text.nesting import is_nested, spaced
 from sqlshell.output.text.value_colors import ValueColors, role_of
 from sqlshell.output.writer import Role
+from sqlshell.output.writers.table import justify
 from sqlshell.result import Column
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.pages import Pages, Row
@@ -270,16 +272,7 @@ class Grid:
 
     def _fitted(self, text: str, width: int, *, right: bool = False) -> str:
         """A text in exactly that many cells; a longer text ends in an ellipsis."""
-        size = cells(text) if len(text) <= width else width + 1
-        if size > width:
-            left = max(0, width - len(self._ellipsis))
-            kept = text[:left]
-            while cells(kept) > left:
-                kept = kept[:-1]
-            text = f"{kept}{self._ellipsis}"[:width]
-            size = cells(text)
-        pad = " " * (width - size)
-        return pad + text if right else text + pad
+        return justify(cut_line(text, width, self._ellipsis), width, "right" if right else "left")
 
     def _filled(self, fragments: Fragments, width: int, style: str) -> Fragments:
         """The line truncated or padded to the width."""

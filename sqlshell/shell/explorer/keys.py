@@ -61,6 +61,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
     _navigation_keys(explorer, on)
     _search_keys(explorer, on)
     _arrangement_keys(explorer, on)
+    _column_keys(explorer, on)
 
     @on("q", "escape", "c-c", "c-d")
     def leave_or_stop() -> None:
@@ -144,41 +145,20 @@ async def _read_table(
 def _navigation_keys(explorer: Explorer, on: On) -> None:
     grid = explorer.grid
 
-    def move(*names: str, rows: int = 0, places: int = 0) -> None:
-        @on(*names)
-        def move_cursor() -> None:
-            grid.go(row=grid.row + rows, place=grid.place + places)
+    def scroll(screens: int) -> None:
+        grid.top = max(0, min(max(0, grid.count - grid.height), grid.top + screens * grid.height))
+        grid.go(row=grid.row + screens * grid.height)
 
-    move("down", "j", rows=1)
-    move("up", "k", rows=-1)
-    move("left", "h", places=-1)
-    move("right", "l", places=1)
-
-    @on("pagedown", "space", "c-f")
-    def next_page() -> None:
-        grid.top = min(max(0, grid.count - grid.height), grid.top + grid.height)
-        grid.go(row=grid.row + grid.height)
-
-    @on("pageup", "b", "c-b")
-    def previous_page() -> None:
-        grid.top = max(0, grid.top - grid.height)
-        grid.go(row=grid.row - grid.height)
-
-    @on("g", "c-home")
-    def first_row() -> None:
-        grid.go(row=0)
-
-    @on("G", "c-end")
-    def last_row() -> None:
-        grid.go(row=grid.count - 1)
-
-    @on("home", "0")
-    def first_column() -> None:
-        grid.go(place=0)
-
-    @on("end", "$")
-    def last_column() -> None:
-        grid.go(place=len(grid.visible) - 1)
+    on("down", "j")(lambda: grid.go(row=grid.row + 1))
+    on("up", "k")(lambda: grid.go(row=grid.row - 1))
+    on("left", "h")(lambda: grid.go(place=grid.place - 1))
+    on("right", "l")(lambda: grid.go(place=grid.place + 1))
+    on("pagedown", "space", "c-f")(lambda: scroll(1))
+    on("pageup", "b", "c-b")(lambda: scroll(-1))
+    on("g", "c-home")(lambda: grid.go(row=0))
+    on("G", "c-end")(lambda: grid.go(row=grid.count - 1))
+    on("home", "0")(lambda: grid.go(place=0))
+    on("end", "$")(lambda: grid.go(place=len(grid.visible) - 1))
 
     @on(":")
     def go_to_row() -> None:
@@ -241,15 +221,12 @@ def _search_keys(explorer: Explorer, on: On) -> None:
 
         explorer.ask("/", answered, typing)
 
-    @on("n")
-    def next_match() -> None:
+    def search_again(step: int) -> None:
         if grid.pattern is not None:
-            explorer.start(lambda: search(grid.row + 1, 1))
+            explorer.start(lambda: search(grid.row + step, step))
 
-    @on("N")
-    def previous_match() -> None:
-        if grid.pattern is not None:
-            explorer.start(lambda: search(grid.row - 1, -1))
+    on("n")(lambda: search_again(1))
+    on("N")(lambda: search_again(-1))
 
 
 def _arrangement_keys(explorer: Explorer, on: On) -> None:
@@ -312,19 +289,18 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
         order = (grid.current.at, down)
         arrange()
 
-    @on("[")
-    def sort_ascending() -> None:
-        sort(down=False)
-
-    @on("]")
-    def sort_descending() -> None:
-        sort(down=True)
-
-    @on("=")
-    def reset_arrangement() -> None:
+    def reset() -> None:
         nonlocal condition, order
         condition = order = None
         arrange()
+
+    on("[")(lambda: sort(down=False))
+    on("]")(lambda: sort(down=True))
+    on("=")(reset)
+
+
+def _column_keys(explorer: Explorer, on: On) -> None:
+    grid = explorer.grid
 
     @on("f")
     def freeze() -> None:
@@ -335,22 +311,8 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
         if not grid.hide():
             explorer.message = "cannot hide the only visible column"
 
-    @on("+")
-    def show_all() -> None:
-        grid.show_all()
-
-    @on("<")
-    def make_narrower() -> None:
-        grid.resize(-STEP)
-
-    @on(">")
-    def make_wider() -> None:
-        grid.resize(STEP)
-
-    @on("{")
-    def move_left() -> None:
-        grid.shift(-1)
-
-    @on("}")
-    def move_right() -> None:
-        grid.shift(1)
+    on("+")(grid.show_all)
+    on("<")(lambda: grid.resize(-STEP))
+    on(">")(lambda: grid.resize(STEP))
+    on("{")(lambda: grid.shift(-1))
+    on("}")(lambda: grid.shift(1))

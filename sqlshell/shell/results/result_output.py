@@ -21,20 +21,23 @@ from sqlshell.errors import OutputError, ShellError, UsageError
 from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY, Own
 from sqlshell.output.copy import copy
-from sqlshell.output.sinks.command import check_output_to, output_to
-from sqlshell.output.sinks.file import AppendSink, uncompressed
-from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
+from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink, uncompressed
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.lines import folded
 from sqlshell.output.writer import DisplayFormat, Role, Screen, Summary, Writer, WriterOptions, written
 from sqlshell.output.writers.column_names import warn_of_names
-from sqlshell.output.writers.formats import EXTENSIONS, Format, check_compression, format_for_path, format_named
+from sqlshell.output.writers.formats import (
+    EXTENSIONS,
+    Format,
+    check_compression,
+    format_for_path,
+    format_named,
+)
 from sqlshell.output.writers.styles import AUTO
 from sqlshell.result import Column, Result, Rows
 from sqlshell.runtime.streams import forces_colors, shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.options import Options
-from sqlshell.shell.results.rows import CopiedBatches
 from sqlshell.shell.running.statement import Running
 from sqlshell.shell.session import Session
 
@@ -122,7 +125,7 @@ class ResultOutput:
                 self._end_copy("tee")
             finally:
                 if output:
-                    self._copies["tee"] = Destination(output_to(output), by_extension)
+                    self._copies["tee"] = Destination(_open(output), by_extension)
             return
         former, self._redirected = self._redirected, None
         try:
@@ -133,12 +136,14 @@ class ResultOutput:
             self._stdout_results.results = 0
             self._partial = self._partial and "tee" in self._copies
             if output:
-                self._redirected = Destination(output_to(output), by_extension)
+                self._redirected = Destination(_open(output), by_extension)
 
     def check(self, output: Own, form: CopyFormat | None = None, *, past_redirection: bool = False) -> None:
         """Refuse an output that cannot receive results, before there are any: a file, `|command`, or "" for stdout.
         `form` is the format of a COPY. Raises UsageError and OutputError."""
         if output:
+            from sqlshell.output.sinks.command import check_output_to
+
             check_output_to(output)
         if form is not None:
             self._check_format(form.format, shown=not output and (past_redirection or self._redirected is None))
@@ -252,7 +257,7 @@ class ResultOutput:
         if self._copies:
             result = self._with_copies(result, format_)
         # Opened last: what is refused above must not start a command or create a file.
-        sink = sink or output_to(output)
+        sink = sink or _open(output)
         summary = await self._copy(result, writer, sink, one_off=redirected is None)
         if form is not None and form.by_engine and result.changed_rows is not None:
             # A row may have several lines, and a header is not a row.
@@ -544,6 +549,8 @@ class ResultOutput:
         """Append statements and results to a file; "" stops. Raises OutputError."""
         self._end_copy("log")
         if path:
+            from sqlshell.output.sinks.file import AppendSink
+
             self._copies["log"] = Destination(AppendSink(path), format_named("table"))
 
     @property
@@ -556,6 +563,8 @@ class ResultOutput:
             self._copies["log"].sink.write(printable(text, "\n\t").encode("utf-8", "replace"))
 
     def _with_copies(self, result: Result, format_: Format) -> Result:
+        from sqlshell.shell.results.rows import CopiedBatches
+
         for name, place in self._copies.items():
             form = place.form or format_
             if name == "tee":
@@ -594,3 +603,10 @@ def _extent(result: Result) -> str:
 
 def _reversed(text: str, role: Role) -> str:
     return f"\x1b[7m{text}\x1b[0m" if role == "changed" else text
+
+
+def _open(output: Own) -> Sink:
+    # Most results go to stdout.
+    from sqlshell.output.sinks.command import output_to
+
+    return output_to(output)

@@ -16,7 +16,6 @@ from typing import BinaryIO, TextIO
 from sqlshell.errors import UsageError
 from sqlshell.humanize import not_run
 from sqlshell.origin import Own
-from sqlshell.output.sinks.file import FileSink
 from sqlshell.output.sinks.sink import write_error
 from sqlshell.runtime.files import expanded
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
@@ -106,6 +105,8 @@ def relative_to_script(script: str, path: Own) -> Own:
 
 def write_text(path: Own, text: str) -> None:
     """Write a file, whole or not at all. Raises OutputError."""
+    from sqlshell.output.sinks.file import FileSink
+
     try:
         data = text.encode()
     except UnicodeEncodeError as error:
