@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import httpx
@@ -28,7 +28,7 @@ from sqlshell.service.setup import make_statements
 from sqlshell.service.statements.runner import Batch, keep_batch
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import Storage
-from sqlshell.service.stores.stores import Place
+from sqlshell.service.stores.stores import StoreFolder
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 
@@ -734,7 +734,7 @@ def test_nothing_tells_or_takes_more_than_it_says(sql: str, state: str, make: Ma
 
 def test_a_folder_that_fails_while_it_is_walked_is_of_a_broken_store(tmp_path: Path) -> None:
     with pytest.raises(Failure, match="cannot read ") as caught:
-        Place(tmp_path, -1, frozenset()).entities()
+        StoreFolder(cast(Any, None), "s", tmp_path, -1, frozenset()).entities()
     assert caught.value.sql_state == "3E001"
 
 

@@ -57,18 +57,18 @@ def create_entity(
         if len(known) >= stores.MOST:
             raise Failure(sqlstate.LIMIT, f"store {store!r} already has the maximum of {len(known)} entities")
         if name.lower().endswith(stores.WRITABLE):
-            _create_file(place, store, name)
+            _create_file(place, name)
             return
         if len(place.recorded) >= settings.objects:
             number = len(place.recorded)
             message = f"store {store!r} has {number} entities without a file extension {limit_note('objects')}"
             raise Failure(sqlstate.LIMIT, message)
         # Recorded before its file is created, because a record without a file has no effect.
-        _record(organization, store, place.recorded | {name})
+        _record(place, place.recorded | {name})
         try:
-            _create_file(place, store, name, takes_over=takes_over)
+            _create_file(place, name, takes_over=takes_over)
         except Failure:
-            _record(organization, store, place.recorded)
+            _record(place, place.recorded)
             raise
 
 
@@ -81,7 +81,7 @@ def drop_entity(organization: Organization, store: str, name: str) -> None:
         with _translating_errors(store, name), beneath.folder_of(place.root, name) as (inside, file):
             os.unlink(file, dir_fd=inside)
         if name in place.recorded:
-            _record(organization, store, place.recorded - {name})
+            _record(place, place.recorded - {name})
 
 
 def insert_record(organization: Organization, store: str, name: str, text: str) -> None:
@@ -103,13 +103,13 @@ def insert_record(organization: Organization, store: str, name: str, text: str) 
 
 
 @contextlib.contextmanager
-def _writable(organization: Organization, store: str) -> Iterator[stores.Place]:
+def _writable(organization: Organization, store: str) -> Iterator[stores.StoreFolder]:
     detail = organization.catalog.get(organization.id, "store", store).detail
     if not detail.get("writable"):
         message = f"store {store!r} is read-only; use UPDATE STORE … WITH ('writable' = TRUE) to allow changes"
         raise Failure(sqlstate.UNSUPPORTED, message)
     with stores.open_store(organization, store) as place:
-        stores.check_writable_place(str(place.folder), organization.owner)
+        stores.check_writable_place(str(place.path), organization.owner)
         yield place
 
 
@@ -183,14 +183,16 @@ def _check_name(name: str, settings: Settings) -> None:
         raise Failure(sqlstate.INVALID_PARAMETER, f"{name[:80]!r} is not a valid entity name: {why}")
 
 
-def _record(organization: Organization, store: str, names: frozenset[str]) -> None:
+def _record(place: stores.StoreFolder, names: frozenset[str]) -> None:
     """Record the entities of a store without a file extension. The caller holds `organization.changing`."""
-    detail = organization.catalog.get(organization.id, "store", store).detail
-    organization.catalog.change(organization.id, "store", store, {**detail, "entities": sorted(names)})
+    catalog, organization = place.organization.catalog, place.organization.id
+    detail = catalog.get(organization, "store", place.store).detail
+    catalog.change(organization, "store", place.store, {**detail, "entities": sorted(names)})
 
 
-def _create_file(place: stores.Place, store: str, name: str, *, takes_over: bool | None = None) -> None:
+def _create_file(place: stores.StoreFolder, name: str, *, takes_over: bool | None = None) -> None:
     """Create an empty file. `takes_over` is None for a file with an extension."""
+    store = place.store
     with _translating_errors(store, name):
         try:
             with beneath.open_file(place.root, name, os.O_WRONLY | os.O_CREAT | os.O_EXCL):

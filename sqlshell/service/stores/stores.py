@@ -49,21 +49,77 @@ _WHY_CLOSED = {
 }
 
 
-class Place(Struct, frozen=True):
-    """A store's folder and a descriptor of it. `recorded` are the entities without a file extension: CREATE ENTITY
-    created them, and each line is a JSON record."""
+class StoreFolder(Struct, frozen=True):
+    """The open folder of a store. `root` is a descriptor of it; `recorded` are the entities without a file extension:
+    CREATE ENTITY created them, and each line is a JSON record."""
 
-    folder: Path
+    organization: Organization
+    store: str
+    path: Path
     root: int
     recorded: frozenset[str]
 
     def entities(self) -> dict[str, os.stat_result]:
-        """The data files by name, which is the path inside the folder. Raises Failure."""
+        """Return the data files by name, which is the path inside the folder. Raises Failure."""
         try:
-            return _entities(self.root, self.recorded)
+            states = self._recorded()
+            seen = 0
+            for place, folders, files, inside in os.fwalk(".", dir_fd=self.root, follow_symlinks=False):
+                folders.sort()
+                if place.count("/") >= DEEPEST:
+                    folders.clear()
+                seen += len(files)
+                for file in sorted(files):
+                    name = f"{place}/{file}".removeprefix("./")
+                    if file.lower().endswith(ENDINGS) and (state := _regular(inside, name)):
+                        states[name] = state
+                if len(states) >= MOST or seen >= MOST_FILES:
+                    break
+            return dict(list(states.items())[:MOST])
         except OSError as error:
-            message = f"cannot read directory {str(self.folder)!r}: {error.strerror}"
+            message = f"cannot read directory {str(self.path)!r}: {error.strerror}"
             raise Failure(sqlstate.STORE_NOT_READY, message) from None
+
+    def _recorded(self) -> dict[str, os.stat_result]:
+        states: dict[str, os.stat_result] = {}
+        for name in sorted(self.recorded):
+            with contextlib.suppress(OSError), folder_of(self.root, name) as (inside, _):
+                if state := _regular(inside, name):
+                    states[name] = state
+        return states
+
+    def mount(
+        self, known: Mapping[str, os.stat_result], names: Collection[str], is_canceled: IsCanceled
+    ) -> dict[str, str]:
+        """Make these of the `known` entities relations of the store's database; returns the reasons for those that
+        failed. Raises Failure."""
+        organization = self.organization
+        folded = Counter(name.lower() for name in known)
+        broken = {name: "its name differs from another only in case" for name in names if folded[name.lower()] > 1}
+        names = [name for name in names if name not in broken]
+        if organization.copies is not None:
+            stamps = {name: stamp(status) for name, status in known.items() if folded[name.lower()] == 1}
+            return broken | organization.copies.refresh_copy(self.store, self.root, stamps, names, is_canceled)
+        check_supported(organization.engine, "store_entities")
+        engine = cast(_ReadsFiles, organization.engine)
+        engine.view(self.store, {})
+        for name in names:
+            try:
+                engine.view(self.store, {name: self.path / name})
+            except Failure as failure:
+                broken[name] = failure.message
+        return broken
+
+
+def _regular(folder: int, name: str) -> os.stat_result | None:
+    """The state of the regular file of an entity, in its open folder; None for another one."""
+    with contextlib.suppress(OSError, UnicodeEncodeError):
+        # A statement cannot contain a name that is not valid Unicode.
+        name.encode()
+        state = os.stat(name.rpartition("/")[2], dir_fd=folder, follow_symlinks=False)
+        # A link may point outside of the allowed folders.
+        return state if stat.S_ISREG(state.st_mode) else None
+    return None
 
 
 def read_options(
@@ -120,7 +176,9 @@ def _folder(uri: str, organizations: Organizations) -> str:
 
 
 @contextlib.contextmanager
-def open_store(organization: Organization, store: str, detail: Mapping[str, Any] | None = None) -> Iterator[Place]:
+def open_store(
+    organization: Organization, store: str, detail: Mapping[str, Any] | None = None
+) -> Iterator[StoreFolder]:
     """Open a store's folder; `detail` is given for one that is not recorded yet. Raises Failure."""
     if detail is None:
         if reason := organization.broken.get(("store", store)):
@@ -133,7 +191,7 @@ def open_store(organization: Organization, store: str, detail: Mapping[str, Any]
         cause = _WHY_CLOSED.get(error.errno or 0, error.strerror)
         raise Failure(sqlstate.STORE_NOT_READY, f"cannot open the directory of store {store!r}: {cause}") from None
     try:
-        yield Place(folder, root, frozenset(detail.get("entities", ())))
+        yield StoreFolder(organization, store, folder, root, frozenset(detail.get("entities", ())))
     finally:
         os.close(root)
 
@@ -155,45 +213,17 @@ def open_folder(folder: Path) -> int:
 
 def entities(organization: Organization, store: str) -> dict[str, os.stat_result]:
     """The data files of a store by name, which is the path inside it. Raises Failure."""
-    with open_store(organization, store) as place:
-        return place.entities()
-
-
-def _entities(root: int, recorded: Collection[str]) -> dict[str, os.stat_result]:
-    states: dict[str, os.stat_result] = {}
-    for name in sorted(recorded):
-        with contextlib.suppress(OSError), folder_of(root, name) as (inside, file):
-            state = os.stat(file, dir_fd=inside, follow_symlinks=False)
-            if stat.S_ISREG(state.st_mode):
-                states[name] = state
-    seen = 0
-    for place, folders, files, inside in os.fwalk(".", dir_fd=root, follow_symlinks=False):
-        folders.sort()
-        if place.count("/") >= DEEPEST:
-            folders.clear()
-        for file in sorted(files):
-            seen += 1
-            if not file.lower().endswith(ENDINGS):
-                continue
-            with contextlib.suppress(OSError, UnicodeEncodeError):
-                # A statement cannot contain a name that is not valid Unicode.
-                f"{place}/{file}".encode()
-                state = os.stat(file, dir_fd=inside, follow_symlinks=False)
-                # A link may point outside of the allowed folders.
-                if stat.S_ISREG(state.st_mode):
-                    states[f"{place}/{file}".removeprefix("./")] = state
-        if len(states) >= MOST or seen >= MOST_FILES:
-            return dict(list(states.items())[:MOST])
-    return states
+    with open_store(organization, store) as folder:
+        return folder.entities()
 
 
 def mount(organization: Organization, store: str, name: str, is_canceled: IsCanceled) -> None:
     """Make an entity readable as a relation. Raises Failure if it does not exist or cannot be read."""
-    with open_store(organization, store) as place:
-        known = place.entities()
+    with open_store(organization, store) as folder:
+        known = folder.entities()
         if name not in known:
             raise missing("entity", f"{store}.{name}")
-        for reason in _refresh_relations(organization, store, place, known, [name], is_canceled).values():
+        for reason in folder.mount(known, [name], is_canceled).values():
             raise _unreadable(store, name, reason)
 
 
@@ -214,11 +244,10 @@ def mount_named(
     broken: dict[tuple[str, str], str] = {}
     for store in {*named_stores(organization, sql), *({database} & organization.store_names)}:
         try:
-            with open_store(organization, store) as place:
-                known = place.entities()
+            with open_store(organization, store) as folder:
+                known = folder.entities()
                 named = [name for name in known if name.lower().replace('"', '""') in text]
-                refused = _refresh_relations(organization, store, place, known, named, is_canceled)
-                broken |= {(store, name): reason for name, reason in refused.items()}
+                broken |= {(store, name): reason for name, reason in folder.mount(known, named, is_canceled).items()}
         except Failure as failure:
             if failure.sql_state == sqlstate.CANCELED:
                 raise
@@ -240,35 +269,10 @@ def named_stores(organization: Organization, sql: str) -> list[str]:
     return [name for name, pattern in found.items() if re.search(rf"(?<!\w){pattern}(?!\w)", low)]
 
 
-def _refresh_relations(
-    organization: Organization,
-    store: str,
-    place: Place,
-    known: Mapping[str, os.stat_result],
-    names: Collection[str],
-    is_canceled: IsCanceled,
-) -> dict[str, str]:
-    """Make entities relations of the store's database; returns the reasons for those that failed."""
-    folded = Counter(name.lower() for name in known)
-    broken = {name: "its name differs from another only in case" for name in names if folded[name.lower()] > 1}
-    names = [name for name in names if name not in broken]
-    if organization.copies is not None:
-        stamps = {name: stamp(status) for name, status in known.items() if folded[name.lower()] == 1}
-        return broken | organization.copies.refresh_copy(store, place.root, stamps, names, is_canceled)
-    check_supported(organization.engine, "store_entities")
-    engine = cast(_ReadsFiles, organization.engine)
-    engine.view(store, {})
-    for name in names:
-        try:
-            engine.view(store, {name: place.folder / name})
-        except Failure as failure:
-            broken[name] = failure.message
-    return broken
-
-
 def add(organization: Organization, store: str, detail: Mapping[str, Any], is_canceled: IsCanceled) -> None:
     """Create a store. It is mounted first, so that a failure leaves nothing behind. Raises Failure."""
-    _mount_empty(organization, store, detail, is_canceled)
+    with open_store(organization, store, detail) as folder:
+        folder.mount({}, [], is_canceled)
     try:
         organization.catalog.add(organization.id, "store", store, detail)
     except BaseException:
@@ -294,28 +298,24 @@ def change(
             after.pop("entities", None)
             if not reason:
                 _unmount(organization, store)
-            _mount_empty(organization, store, after, is_canceled)
+            with open_store(organization, store, after) as folder:
+                folder.mount({}, [], is_canceled)
         organization.catalog.change(organization.id, "store", store, after)
         organization.broken.pop(("store", store), None)
 
 
 def test(organization: Organization, store: str) -> str:
     """Check a store and return a message. Raises Failure if it cannot be read, or is writable but cannot be written."""
-    with open_store(organization, store) as place:
-        number = len(place.entities())
+    with open_store(organization, store) as folder:
+        number = len(folder.entities())
         can = "read"
         if organization.catalog.get(organization.id, "store", store).detail.get("writable"):
-            check_writable_place(str(place.folder), organization.owner)
-            if not os.access(".", os.W_OK | os.X_OK, dir_fd=place.root):
+            check_writable_place(str(folder.path), organization.owner)
+            if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder.root):
                 message = f"store {store!r} is writable, but the service has no permission to write to its directory"
                 raise Failure(sqlstate.STORE_NOT_READY, message)
             can = "read and written"
     return f"store {store!r} can be {can}: it has {format_count(number, 'entity', 'entities')}"
-
-
-def _mount_empty(organization: Organization, store: str, detail: Mapping[str, Any], is_canceled: IsCanceled) -> None:
-    with open_store(organization, store, detail) as place:
-        _refresh_relations(organization, store, place, {}, [], is_canceled)
 
 
 def drop(organization: Organization, store: str) -> None:
