@@ -16,8 +16,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.objects.grammar import read
 from sqlshell.service.objects.query import Application
 from sqlshell.service.objects.relation import without_key
-from sqlshell.service.statements.admission import read_text
-from sqlshell.service.statements.secrets import redacted_statements
+from sqlshell.service.statements.texts import read_text, redacted_statements
 from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.script.splitting import split
 

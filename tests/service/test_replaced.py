@@ -18,7 +18,7 @@ from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.process.remote import RemoteEngine
 from sqlshell.service.settings import Settings
 from sqlshell.service.setup import make_statements, open_storage
-from sqlshell.service.statements import canceller
+from sqlshell.service.statements import control
 from tests.conftest import Served, serve, stop
 from tests.forked import SOURCE
 from tests.service.client import Answer, Client
@@ -177,7 +177,7 @@ def test_a_batch_ends_where_its_session_was_lost(place: Served) -> None:
 def test_a_statement_that_does_not_end_in_its_time_costs_its_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(canceller, "ABANDON_SECONDS", 0.1)
+    monkeypatch.setattr(control, "ABANDON_SECONDS", 0.1)
 
     async def work() -> list[str]:
         statements = make_statements(storage, Settings(), tmp_path)

@@ -637,7 +637,7 @@ def test_a_query_that_begins_while_it_is_ended_ends(storage: Storage) -> None:
             await query.ready.wait()
             assert query.running
             async with asyncio.timeout(20):
-                await statements.canceller.until_ended(query)
+                await statements.control.cancel(query)
             return query.sql_state, statements.organizations.opened()[0].streams.find(query.statement_id) is None
         finally:
             await statements.close()

@@ -6,8 +6,7 @@ import pytest
 
 from sqlshell.service.failure import Refusal, RequestTooLarge
 from sqlshell.service.http.app import REFUSED
-from sqlshell.service.statements.admission import split
-from sqlshell.service.statements.secrets import HEAD, LONG, redacted_statements
+from sqlshell.service.statements.texts import HEAD, LONG_SECRET, redacted_statements, split
 
 
 def test_every_reason_of_a_refusal_has_a_status() -> None:
@@ -37,9 +36,9 @@ def test_each_statement_is_redacted_by_itself() -> None:
     assert not found[1].cut
 
 
-@pytest.mark.parametrize("before", [0, LONG - 20, LONG + 20, 3 * LONG])
+@pytest.mark.parametrize("before", [0, LONG_SECRET - 20, LONG_SECRET + 20, 3 * LONG_SECRET])
 def test_of_a_long_statement_with_a_secret_only_the_beginning_is_stored(before: int) -> None:
-    sql = f"create secret s with ('description' = '{'x' * before}', 'secret_string' = 'hush{'y' * 2 * LONG}')"
+    sql = f"create secret s with ('description' = '{'x' * before}', 'secret_string' = 'hush{'y' * 2 * LONG_SECRET}')"
     (found,) = redacted_statements([sql])
     assert found is not None
     assert found.cut
@@ -49,4 +48,4 @@ def test_of_a_long_statement_with_a_secret_only_the_beginning_is_stored(before: 
 
 
 def test_a_long_statement_without_secrets_is_stored_as_it_is() -> None:
-    assert redacted_statements([f"insert into t values ('{'x' * 3 * LONG}')"]) == [None]
+    assert redacted_statements([f"insert into t values ('{'x' * 3 * LONG_SECRET}')"]) == [None]

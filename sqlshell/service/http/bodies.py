@@ -79,7 +79,7 @@ class Bodies:
         kind = media_type(request, (FORM, JSON))
         size = request.headers.get("content-length", "0")
         # Checked before the body is read: refusing early is cheaper.
-        self._statements.admission.check_room(caller_of(request), int(size) if size.isdecimal() else 0)
+        self._statements.check_room(caller_of(request), int(size) if size.isdecimal() else 0)
         if kind == FORM:
             form = await self.form(request, ("request",), "attachments")
             try:

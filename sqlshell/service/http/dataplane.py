@@ -26,7 +26,7 @@ from sqlshell.service.http.responses import connection_of
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.streams import Query
 from sqlshell.service.settings import Settings
-from sqlshell.service.statements.canceller import TOKEN_DROPPED
+from sqlshell.service.statements.control import TOKEN_DROPPED
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import Statement
 
@@ -189,7 +189,7 @@ async def _send(
                 try:
                     news = await organization.streams.next(query, position)
                 except Failure as failure:
-                    await statements.canceller.fail_stream_query(query.query_id, failure)
+                    await statements.control.fail_stream_query(query.query_id, failure)
                     news = None
                 if news is None:
                     break

@@ -1,4 +1,4 @@
-"""Runs statements about statements and sessions: TERMINATE, LIST QUERIES, LIST SESSIONS and DESCRIBE QUERY.
+"""Cancels statements, and runs statements about statements and sessions: TERMINATE, RESTART, LIST and DESCRIBE.
 
 A query's ID is its statementID.
 """
@@ -7,21 +7,44 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import TYPE_CHECKING, TypeGuard
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any, TypeGuard
+
+from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import Outcome, Rights, Sink
-from sqlshell.service.failure import Failure
+from sqlshell.interface.models import Parameters, StatementRequest
+from sqlshell.mask import MASK
+from sqlshell.runtime.event_loops import spawn
+from sqlshell.service.catalog import Caller
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome, Rights, Sink
+from sqlshell.service.failure import Failure, Refusal
 from sqlshell.service.objects.kind import DialectStatement, require
 from sqlshell.service.objects.result_rows import Facts, keep, stamp, table
+from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.statements.canceller import TERMINATE_SECONDS, Canceller
-from sqlshell.service.statements.statement import LISTED, State, Statement
+from sqlshell.service.statements.statement import LISTED, Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
+from sqlshell.sql.analysis.secrets import names_secret
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
-    from sqlshell.service.objects.query import TerminateSession
+    from sqlshell.service.objects.query import AboutQuery, TerminateSession
+
+TERMINATE_SECONDS = 120.0
+"""How long TERMINATE QUERY waits for the statement: an interrupt may take seconds to take effect."""
+
+ABANDON_SECONDS = 8.0
+"""How long a statement may ignore an interrupt before the process of its engine is killed."""
+
+AGAIN_SECONDS = 0.05
+SESSION_ENDED = "the session was terminated"
+UNREAD_SECONDS = 300.0
+"""How long a SELECT on a stream runs without readers."""
+
+QUERY_ENDED = (sqlstate.CANCELED, "the query was terminated")
+UNREAD = (sqlstate.CANCELED, "canceled because no client was reading its result")
+TOKEN_DROPPED = "the token of the statement, or its organization, was dropped"
 
 HIDDEN = "<insufficient privilege>"
 """Shown instead of a statement that the caller may not read."""
@@ -34,15 +57,98 @@ def is_control(asked: DialectStatement | None) -> TypeGuard[DialectStatement]:
 
 
 class Control:
-    """Runs control statements. Used from the event loop."""
+    """Cancels statements, and runs control statements. Used from the event loop. `submit` starts a submission."""
 
     def __init__(
-        self, sessions: Sessions, store: StatementStore, canceller: Canceller, cluster: Cluster | None
+        self,
+        organizations: Organizations,
+        sessions: Sessions,
+        store: StatementStore,
+        cluster: Cluster | None,
+        submit: Callable[[StatementRequest, Caller], Coroutine[Any, Any, list[Statement]]],
     ) -> None:
+        self._organizations = organizations
         self._cluster = cluster
         self._sessions = sessions
         self._store = store
-        self._canceller = canceller
+        self._submit = submit
+        self._ending: set[asyncio.Task[None]] = set()
+
+    def cancel_soon(self, statement: Statement, cause: tuple[str, str] | None = None) -> None:
+        """Cancel a statement as cancel() does, in a task."""
+        if statement.cancel(cause):
+            spawn(self.cancel(statement, cause), self._ending)
+
+    async def cancel(self, statement: Statement, cause: tuple[str, str] | None = None) -> None:
+        """Cancel a statement, with a sqlState and message if it is not for a user. Returns when it has ended, or after
+        TERMINATE_SECONDS: it is interrupted until then, as an interrupt between two of its steps may be lost.
+        """
+        statement.cancel(cause)
+        if not statement.started:
+            self._store.end(statement, *(cause or (sqlstate.CANCELED, CANCELED_BEFORE_START)))
+            await self._store.settled(statement)
+        began = time.monotonic()
+        abandoned = False
+        while statement.running and time.monotonic() < began + TERMINATE_SECONDS:
+            if statement.feed is not None:
+                # The SELECT on a stream has its response: there is nothing to interrupt.
+                await self.end_stream_query(statement, *(cause or QUERY_ENDED))
+                return
+            if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
+                connection = statement.connection
+                abandoned = connection is not None and connection.cancel(force=True)
+            statement.interrupt()
+            await wait_for_response(statement, AGAIN_SECONDS)
+
+    def end_overdue(self) -> None:
+        """Cancel the statements that have run past their deadlines."""
+        now = time.monotonic()
+        for statement in self._store.running():
+            if statement.connection is not None and statement.deadline < now:
+                self.cancel_soon(statement, (sqlstate.TIMEOUT, statement.timeout))
+
+    async def end_dropped(self) -> None:
+        """Cancel the statements of dropped tokens and of dropped organizations."""
+        catalog = self._organizations.catalog
+        tokens, organizations = catalog.dropped, {key for key, _ in await catalog.run_async(catalog.organizations)}
+        for session in self._sessions.of_tokens(tokens):
+            session.ended = True
+            self._sessions.forget(session)
+        for statement in self._store.running():
+            organization = statement.organization
+            if statement.owner in tokens or (organization and organization not in organizations):
+                self.cancel_soon(statement, (sqlstate.CANCELED, TOKEN_DROPPED))
+        self._store.keep_only(organizations)
+
+    async def end_session(self, target: Session, *, when_idle: bool, besides: Statement | None = None) -> None:
+        """End a session: cancel its statements, except one `besides`, or let them finish."""
+        if not when_idle:
+            target.ended = True
+            for item in self._store.running():
+                if item.connection is target.connection and item is not besides:
+                    await self.cancel(item)
+        self._sessions.forget(target)
+
+    async def end_stream_query(self, statement: Statement, state: str, message: str) -> None:
+        """End a SELECT on a stream, and what its readers receive."""
+        self._store.end(statement, state, message)
+        for organization in self._organizations.opened():
+            await organization.streams.end(statement.statement_id, state, message)
+
+    async def fail_stream_query(self, query_id: str, failure: Failure) -> None:
+        """End a SELECT on a stream that can no longer be read."""
+        statement = self._store.find(query_id)
+        if statement is not None and statement.running:
+            await self.end_stream_query(statement, failure.sql_state, failure.message)
+
+    async def end_unread(self) -> None:
+        """Cancel SELECTs on streams that have had no reader for UNREAD_SECONDS."""
+        oldest = asyncio.get_running_loop().time() - UNREAD_SECONDS
+        for organization in self._organizations.opened():
+            for query in organization.streams.queries():
+                statement = self._store.find(query.query_id)
+                if statement is not None and not query.readers and query.idle_since < oldest:
+                    await self.end_stream_query(statement, *UNREAD)
 
     async def run(self, session: Session, statement: Statement, asked: DialectStatement) -> None:
         """Run a control statement, which does not change the context. Raises Failure."""
@@ -60,15 +166,15 @@ class Control:
                 await self._terminate_session(session, statement, asked)
                 outcome = Outcome(message="TERMINATE SESSION")
             case AboutQuery():
-                target = await self.readable(session, asked.statement_id, "DESCRIBE QUERY")
-                outcome = _describe(await self._state_of(target), asked.part, statement.spool)
+                target = await self._readable(session, asked.statement_id, "DESCRIBE QUERY")
+                outcome = _describe(target, asked.part, statement.spool)
             case List(what="sessions"):
                 outcome = await self._list_sessions(session, statement.spool)
             case _:
                 outcome = await asyncio.to_thread(self._list_queries, session, statement)
         statement.outcome = outcome
         statement.spool.finish()
-        self._canceller.finish(statement, sqlstate.DONE, outcome.message)
+        self._store.end(statement, sqlstate.DONE, outcome.message)
 
     def _list_queries(self, session: Session, statement: Statement) -> Outcome:
         """LIST QUERIES, in a thread: a thousand rows take a while."""
@@ -78,14 +184,39 @@ class Control:
         statement.spool.finish()
         return outcome
 
-    async def _state_of(self, target: Statement) -> Statement:
-        """A statement; one of another process of the service with the state that it has there."""
-        if self._cluster is not None and target.running and target.process not in {"", self._cluster.id}:
-            running = await self._cluster.run_async(self._cluster.have_slots, [target.statement_id])
-            target.state = State.RUNNING if running else State.SUBMITTED
-        return target
+    async def restart(self, session: Session, statement: Statement, asked: AboutQuery) -> None:
+        """Run a statement again as a new one of this caller, in a new session with the old context and current role.
 
-    async def readable(self, session: Session, statement_id: str, what: str) -> Statement:
+        Raises Failure.
+        """
+        self._store.note_begun([statement])
+        target = await self._readable(session, asked.statement_id, "RESTART QUERY")
+        if target.running:
+            raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
+        if MASK in target.sql and names_secret(target.sql):
+            message = f"query {asked.statement_id} contained a secret, which is not stored; send the statement again"
+            raise Failure(sqlstate.UNSUPPORTED, message)
+        place = target.context
+        request = StatementRequest(
+            target.sql,
+            organization=target.organization or session.organization.id,
+            role=session.role,
+            database=place.database_name,
+            schema=place.schema_name,
+            store=place.store_name,
+            compute_pool=place.compute_pool_name,
+            parameters=Parameters(timezone=target.timezone or None),
+        )
+        try:
+            begun = (await self._submit(request, session.caller))[0]
+        except Refusal as refused:
+            raise Failure(sqlstate.LIMIT, str(refused)) from None
+        message = f"restarted query {target.statement_id} as {begun.statement_id}"
+        statement.outcome = replace(table(statement.spool, ("id",), [(begun.statement_id,)]), message=message)
+        statement.spool.finish()
+        self._store.end(statement, sqlstate.DONE, message, session)
+
+    async def _readable(self, session: Session, statement_id: str, what: str) -> Statement:
         """A statement that the session may read. Raises Failure."""
         target = await self._target(session, statement_id)
         if not _may_read(session, target):
@@ -104,11 +235,10 @@ class Control:
         if target.owner != session.caller.token_id:
             require(session, Rights.DATA, "TERMINATE QUERY of another token's statement")
         if target.running:
-            target.cancel()
             if self._cluster is not None and target.process not in {"", self._cluster.id}:
                 target = await self._ended_elsewhere(self._cluster, target)
-            elif not await self._canceller.end_idle(target):
-                await self._canceller.until_ended(target)
+            else:
+                await self.cancel(target)
         meaning = "is still running" if target.running else f"has state {target.sql_state}"
         return f"query {statement_id} {meaning} ({sqlstate.meaning(target.sql_state)})"
 
@@ -130,7 +260,7 @@ class Control:
         statement.start()
         target = self._sessions.find(owner, asked.name)
         if target is not None:
-            await self._canceller.end_session(target, when_idle=asked.when_idle, besides=statement)
+            await self.end_session(target, when_idle=asked.when_idle, besides=statement)
         elif self._cluster is not None:
             await self._end_session_elsewhere(self._cluster, owner, asked)
 

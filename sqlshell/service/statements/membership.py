@@ -22,7 +22,7 @@ from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.canceller import Canceller
+from sqlshell.service.statements.control import Control
 from sqlshell.service.statements.runner import Runner
 from sqlshell.service.statements.statement import State, Statement
 from sqlshell.service.statements.store import (
@@ -223,14 +223,14 @@ class Membership:
         organizations: Organizations,
         sessions: Sessions,
         store: SharedStatementStore,
-        canceller: Canceller,
+        control: Control,
         runner: Runner,
     ) -> None:
         self._cluster = cluster
         self._organizations = organizations
         self._sessions = sessions
         self._store = store
-        self._canceller = canceller
+        self._control = control
         self._runner = runner
         self._beating: asyncio.Task[None] | None = None
         self._unused: dict[tuple[str, str], float] = {}
@@ -346,7 +346,7 @@ class Membership:
         asked_to_end = await cluster.run_async(cluster.asked_to_end)
         for statement in store.running():
             if statement.statement_id in asked_to_end:
-                await self._canceller.cancel(statement)
+                self._control.cancel_soon(statement)
         # Another process may have changed the concurrency of pools for which statements wait here.
         for organization in self._organizations.opened():
             await organization.refresh_pools()
@@ -385,7 +385,7 @@ class Membership:
             session.ended = True
             self._sessions.forget(session)
         for statement in running:
-            await self._canceller.cancel(statement)
+            self._control.cancel_soon(statement)
 
     async def _look_at_tokens(self) -> None:
         """Notice tokens that were dropped by another process; the next sweep ends what they have."""
@@ -401,7 +401,7 @@ class Membership:
         session = self._sessions.find(token_id, name)
         try:
             if session is not None:
-                await self._canceller.end_session(session, when_idle=when_idle)
+                await self._control.end_session(session, when_idle=when_idle)
             else:
                 # The session belongs to this process but was never opened.
                 await self._cluster.run_async(self._cluster.end_session, token_id, name)

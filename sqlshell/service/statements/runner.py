@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import math
 import time
 from collections import Counter, deque
@@ -14,28 +15,23 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
-from sqlshell.mask import MASK
+from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.runtime.event_loops import spawn
-from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
-from sqlshell.service.failure import Failure, Refusal
+from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.kind import DialectStatement, StartedFeed, Work
-from sqlshell.service.objects.result_rows import table
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.settings import Settings, limit_note
-from sqlshell.service.statements.admission import read_text
-from sqlshell.service.statements.canceller import SESSION_ENDED, Canceller, end_of, when_stopped
-from sqlshell.service.statements.control import Control, is_control
+from sqlshell.service.statements.control import SESSION_ENDED, Control, is_control
 from sqlshell.service.statements.executor import Executor
-from sqlshell.service.statements.secrets import Secret
-from sqlshell.service.statements.statement import NOT_BEGUN, STOPPED, Statement
+from sqlshell.service.statements.statement import NOT_BEGUN, STOPPED, Statement, when_stopped
 from sqlshell.service.statements.store import StatementStore
+from sqlshell.service.statements.texts import Secret, read_text
+from sqlshell.service.storage.storage import Unavailable, Unreachable
 from sqlshell.sql.analysis.kinds import verb
-from sqlshell.sql.analysis.secrets import names_secret
 
 if TYPE_CHECKING:
     from sqlshell.service.objects.query import AboutQuery
@@ -160,7 +156,7 @@ class Submission(Struct, eq=False):
 
 
 class Runner:
-    """Runs submissions in tasks. Used from one event loop; engines run in threads. `submit` starts a submission."""
+    """Runs submissions in tasks. Used from one event loop; engines run in threads."""
 
     def __init__(
         self,
@@ -168,17 +164,13 @@ class Runner:
         sessions: Sessions,
         store: StatementStore,
         settings: Settings,
-        canceller: Canceller,
         control: Control,
-        submit: Callable[[StatementRequest, Caller], Coroutine[Any, Any, list[Statement]]],
     ) -> None:
         self._organizations = organizations
         self._sessions = sessions
         self._store = store
         self._settings = settings
-        self._canceller = canceller
         self._control = control
-        self._submit = submit
         self._executor = Executor(organizations, sessions, store, settings)
         self._tasks: set[asyncio.Task[None]] = set()
         self.slot: Callable[[Session, Pool, Statement], contextlib.AbstractAsyncContextManager[None]] | None = None
@@ -219,7 +211,7 @@ class Runner:
                     at, statement = batch.at, batch.statements[batch.at]
                     if session.ended:
                         shown = session if submission.adopted else None
-                        self._canceller.finish(statement, sqlstate.CANCELED, SESSION_ENDED, shown)
+                        self._store.end(statement, sqlstate.CANCELED, SESSION_ENDED, shown)
                     elif statement.unfinished:
                         await self._begin(submission, statement)
                     batch.at = max(batch.at, at + 1)
@@ -244,7 +236,7 @@ class Runner:
         batch, session = submission.batch, submission.session if submission.adopted else None
         rest = batch.statements[batch.at :]
         while rest and ((stopped and (not batch.combined or rest[0].started)) or not rest[0].unfinished):
-            self._canceller.finish(rest[0], *when_stopped(rest[0]), session)
+            self._store.end(rest[0], *when_stopped(rest[0]), session)
             del rest[0]
         if batch.combined:
             del batch.statements[len(batch.statements) - len(rest) :]
@@ -254,7 +246,7 @@ class Runner:
             failed = batch.statements[batch.at - 1]
             message = f"{NOT_RUN}: {failed.sql_state}: {failed.message}"[:REASON]
             for statement in rest:
-                self._canceller.finish(statement, sqlstate.CANCELED, message, session)
+                self._store.end(statement, sqlstate.CANCELED, message, session)
 
     async def _run_control(
         self, session: Session, request: StatementRequest, statement: Statement, asked: DialectStatement
@@ -281,13 +273,13 @@ class Runner:
         try:
             await work
         except asyncio.CancelledError:
-            self._canceller.finish(statement, *when_stopped(statement), session)
+            self._store.end(statement, *when_stopped(statement), session)
             raise
         except Exception as error:
             state, message = end_of(error, statement)
             if session is not None and self.note_transaction is not None:
                 await self.note_transaction(session)
-            self._canceller.finish(statement, state, message, session)
+            self._store.end(statement, state, message, session)
 
     async def _begin(self, submission: Submission, statement: Statement) -> None:
         """Run the next statement of a submission in the context of its request."""
@@ -320,7 +312,7 @@ class Runner:
         statement.spool.may_stay_local = asked is not None and asked.verb == "list"
         _check_lost(session, statement)
         if asked is not None and asked.verb == "restart":
-            await self._restart(session, statement, cast("AboutQuery", asked))
+            await self._control.restart(session, statement, cast("AboutQuery", asked))
             return
         organization, awaited = session.organization, session.organization.engine.traits.awaited
         together = [statement] if asked is not None or awaited else await self._together(submission)
@@ -358,7 +350,7 @@ class Runner:
             await self.note_transaction(session)
         self._take(submission)
         if asked is not None and asked.verb == "drop":
-            await self._canceller.end_dropped()
+            await self._control.end_dropped()
         if asked is not None and asked.verb == "update":
             await session.organization.refresh_pools()
 
@@ -445,42 +437,10 @@ class Runner:
             ends.append((statement, item.sql_state, item.message))
             committed = committed or not item.context.transaction
         if ends:
-            self._canceller.finish_all(ends)
+            self._store.finish(*ends)
         if committed:
             # Others may see the changes.
             self.spawn(session.organization.streams.changed())
-
-    async def _restart(self, session: Session, statement: Statement, asked: AboutQuery) -> None:
-        """Run a statement again as a new one of this caller, in a new session with the old context and current role.
-
-        Raises Failure.
-        """
-        self._store.note_begun([statement])
-        target = await self._control.readable(session, asked.statement_id, "RESTART QUERY")
-        if target.running:
-            raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
-        if MASK in target.sql and names_secret(target.sql):
-            message = f"query {asked.statement_id} contained a secret, which is not stored; send the statement again"
-            raise Failure(sqlstate.UNSUPPORTED, message)
-        place = target.context
-        request = StatementRequest(
-            target.sql,
-            organization=target.organization or session.organization.id,
-            role=session.role,
-            database=place.database_name,
-            schema=place.schema_name,
-            store=place.store_name,
-            compute_pool=place.compute_pool_name,
-            parameters=Parameters(timezone=target.timezone or None),
-        )
-        try:
-            begun = (await self._submit(request, session.caller))[0]
-        except Refusal as refused:
-            raise Failure(sqlstate.LIMIT, str(refused)) from None
-        message = f"restarted query {target.statement_id} as {begun.statement_id}"
-        statement.outcome = replace(table(statement.spool, ("id",), [(begun.statement_id,)]), message=message)
-        statement.spool.finish()
-        self._canceller.finish(statement, sqlstate.DONE, message, session)
 
     async def _on_server(self, submission: Submission, statement: Statement) -> Outcome:
         """Run the statement on an engine that is an external server. Raises Failure."""
@@ -505,12 +465,12 @@ class Runner:
         for statement in statements:
             # Several processes note each end before the next statement of the submission begins.
             if statement.queued or (in_cluster and statement.previous in interrupted):
-                self._canceller.finish(statement, sqlstate.CANCELED, NOT_BEGUN)
+                self._store.end(statement, sqlstate.CANCELED, NOT_BEGUN)
             elif server is not None and statement.operation and server.capabilities.reattaching:
                 work = self._reattach(cast(ExternalEngine, server), statement)
                 self.spawn(self._guarded(statement, None, work))
             else:
-                self._canceller.finish(statement, sqlstate.INTERNAL, STOPPED)
+                self._store.end(statement, sqlstate.INTERNAL, STOPPED)
 
     async def _reattach(self, engine: ExternalEngine, statement: Statement) -> None:
         """Wait for a statement that the engine went on with while no process of the service waited for it."""
@@ -525,7 +485,7 @@ class Runner:
             statement.runs_on(None)
         await organization.run(statement.spool.finish, outcome.filed)
         statement.outcome = outcome
-        self._canceller.finish(statement, outcome.sql_state, outcome.message)
+        self._store.end(statement, outcome.sql_state, outcome.message)
 
 
 def _ended(session: Session, statement: Statement, result: Outcome | StartedFeed | Exception) -> EndedStatement:
@@ -548,3 +508,24 @@ def _check_lost(session: Session, statement: Statement) -> None:
     elif session.lost:
         session.lost = False
         raise Failure(sqlstate.SESSION_LOST, SESSION_LOST)
+
+
+def end_of(error: BaseException, statement: Statement) -> tuple[str, str]:
+    """The sqlState and message for an error that ended a statement."""
+    if isinstance(error, ResultLost):
+        state, message = end_of(error.error, statement)
+        effect = "took effect" if error.certain else "may have taken effect"
+        return state, f"the statement {effect}, but its result could not be stored: {message}"
+    if isinstance(error, Failure):
+        if statement.cause is not None and error.sql_state == sqlstate.CANCELED:
+            return statement.cause
+        return error.sql_state, error.message
+    if isinstance(error, OSError):
+        full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
+        state = sqlstate.DISK_FULL if full else sqlstate.LIMIT
+        return state, f"cannot store the result: {error.strerror or error}"
+    if isinstance(error, Unreachable):
+        return sqlstate.REMOTE_UNAVAILABLE, str(error)
+    if isinstance(error, Unavailable):
+        return sqlstate.DISK_FULL, f"cannot write to the service's storage: {error}"
+    return sqlstate.INTERNAL, f"internal error: {type(error).__name__}: {error}"

@@ -5,29 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import time
-from collections.abc import Sequence
+import uuid
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import StatementRequest
+from sqlshell.interface.models import ContextEcho, StatementRequest
 from sqlshell.runtime.event_loops import in_thread
 from sqlshell.runtime.unused_memory import Growth, return_unused_memory
 from sqlshell.service.catalog import Caller
-from sqlshell.service.failure import Failure, InvalidRequest, ShuttingDown
+from sqlshell.service.failure import Failure, InvalidRequest, InvalidToken, ShuttingDown, TooManyRequests
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
 from sqlshell.service.objects.kind import DialectStatement
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.settings import Settings
-from sqlshell.service.statements.admission import LONG, Admission, SentText
-from sqlshell.service.statements.canceller import Canceller, when_stopped
+from sqlshell.service.settings import ORGANIZATION_FACTOR, Settings, limit_note
 from sqlshell.service.statements.control import Control, is_control
 from sqlshell.service.statements.runner import NOT_RUN, Batch, Runner, Submission, keep_batch
-from sqlshell.service.statements.statement import Statement, wait_for_response
+from sqlshell.service.statements.statement import Statement, new_id, wait_for_response, when_stopped
 from sqlshell.service.statements.store import StatementStore
+from sqlshell.service.statements.texts import LONG, SentText, read_text, redacted_statements, split, split_semicolon
 from sqlshell.service.storage.storage import StorageError
-from sqlshell.sql.script.lexical_rules import BLANKS
+from sqlshell.sql.script import items as script
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
@@ -36,6 +41,14 @@ if TYPE_CHECKING:
 CLOSING_SECONDS = 5.0
 TICK_SECONDS = 0.5
 SWEEP_SECONDS = 5.0
+SWEEP_SIZE = 8 << 20
+"""Bytes of new results after which expired statements are removed at once."""
+
+OPENERS = 16
+"""Threads that open organizations; each organization has threads of its own for everything else."""
+
+CONTROL_SIZE = 4 << 10
+"""A request of up to this many bytes may be about statements, and is accepted when others are refused."""
 
 
 class StatementService:
@@ -52,12 +65,12 @@ class StatementService:
         self.store = store
         self.cluster = cluster
         self.draining = False
+        self._settings = settings
         self._sessions = Sessions(organizations, settings)
         self._ticking: asyncio.Task[None] | None = None
-        self.admission = Admission(organizations, self._sessions, store, settings)
-        self.canceller = Canceller(organizations, self._sessions, store, settings)
-        control = Control(self._sessions, store, self.canceller, cluster)
-        self._runner = Runner(organizations, self._sessions, store, settings, self.canceller, control, self.submit)
+        self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
+        self.control = Control(organizations, self._sessions, store, cluster, self.submit)
+        self._runner = Runner(organizations, self._sessions, store, settings, self.control)
         self._batches: dict[str, Batch] = {}
         """The latest batches by the ID of their first statement."""
         self._membership: Membership | None = None
@@ -73,7 +86,7 @@ class StatementService:
 
                 assert isinstance(self.store, SharedStatementStore)
                 self._membership = Membership(
-                    self.cluster, self.organizations, self._sessions, self.store, self.canceller, self._runner
+                    self.cluster, self.organizations, self._sessions, self.store, self.control, self._runner
                 )
                 self._membership.start()
 
@@ -88,7 +101,7 @@ class StatementService:
         attachments = attachments or Attachments()
         with contextlib.ExitStack() as unless_started:
             unless_started.callback(attachments.close)
-            given, command = await self.admission.split(request.statement)
+            given, command = await self._split(request.statement)
             parsed = ParsedStatement(given[0][0], dialect_of(self.organizations))
             control = _control_statement(parsed) if len(given) == 1 and not command else None
             # Statements about statements have a separate limit, so that others can still be terminated.
@@ -114,7 +127,7 @@ class StatementService:
         attachments.close()
         if attached:
             raise InvalidRequest("a batch cannot have attachments; submit the statement that needs them separately")
-        given = [_split_semicolon(text) for text in request.statements or []]
+        given = [split_semicolon(text) for text in request.statements or []]
         session, statements = await self._admit(request, caller, given, 1, of_failed=1)
         batch = Batch(statements, request.on_error != "continue")
         keep_batch(self._batches, batch)
@@ -123,6 +136,16 @@ class StatementService:
         else:
             self._runner.start(Submission(session, request, batch, attachments))
         return batch
+
+    async def _split(self, text: str) -> tuple[list[SentText], str]:
+        """Split a text: its statements of a text, and the name of its first backslash command. Raises Refusal."""
+        items = await read_text(len(text), partial(split, text, self._settings.statements))
+        if not items:
+            raise InvalidRequest("request.statement contains no statement")
+        commands = (item.name for item in items if isinstance(item, script.BackslashCommand))
+        given = [(item.text, item.ending) for item in items if isinstance(item, script.Statement)]
+        # A backslash command is not SQL: the statement fails, but the request is valid.
+        return given or [(text, "")], next(commands, "")
 
     async def find(self, statement_id: str, caller: Caller) -> Statement | None:
         """A statement that the caller may see. Raises StorageError."""
@@ -157,7 +180,7 @@ class StatementService:
         for statement in self.store.running():
             statement.cancel(when_stopped(statement))
             if statement.feed is not None:
-                await self.canceller.end_stream_query(statement, sqlstate.CANCELED, "the service was shut down")
+                await self.control.end_stream_query(statement, sqlstate.CANCELED, "the service was shut down")
         while any(statement.connection for statement in self.store.running()) and time.monotonic() < until:
             for statement in self.store.running():
                 statement.interrupt()
@@ -165,9 +188,37 @@ class StatementService:
         await self._runner.close()
         if self._membership is not None:
             await self._membership.close()
-        self.admission.close()
+        self._openers.shutdown(wait=False, cancel_futures=True)
         self._sessions.close()
         self.organizations.close()
+
+    def check_room(self, caller: Caller, size: int) -> None:
+        """Raises TooManyRequests if this process would refuse any request with a body of `size` bytes."""
+        self._check(caller, 1, 0, 2 if size <= CONTROL_SIZE else 1, {})
+
+    def _check(
+        self, caller: Caller, number: int, size: int, times: int, elsewhere: Mapping[str, tuple[int, int]]
+    ) -> None:
+        """Raises TooManyRequests if a token or organization has too many unfinished statements.
+
+        `number` statements with `size` characters are to be added; the limits are multiplied by `times`.
+        """
+        loads = self.store.loads((caller.token_id, caller.organization))
+        both = (caller.token_id, times, "token"), (caller.organization, times * ORGANIZATION_FACTOR, "organization")
+        for key, factor, who in both:
+            further, characters = elsewhere.get(key, (0, 0))
+            has, long = loads[key].number + further, loads[key].size + characters
+            cause = ""
+            if has + number > self._settings.waiting * factor:
+                cause = f"this {who} has {has} unfinished statements {limit_note('waiting')}"
+            elif has and long + size > self._settings.waiting_size * factor:
+                cause = f"this {who} has unfinished statements with {long} characters"
+            if cause:
+                raise TooManyRequests(f"{cause}; try again later")
+
+    async def _check_all(self, caller: Caller, given: Sequence[SentText], times: int) -> None:
+        elsewhere = await self.store.loads_elsewhere((caller.token_id, caller.organization))
+        self._check(caller, len(given), sum(len(sql) for sql, _ in given), times, elsewhere)
 
     async def _admit(
         self,
@@ -178,31 +229,100 @@ class StatementService:
         of_failed: int | None = None,
     ) -> tuple[Session | None, list[Statement]]:
         """The session and statements of a request; if no session can be opened, it is None, and the statements, or the
-        first `of_failed` of them, have failed. Raises Refusal."""
+        first `of_failed` of them, have failed. A session without a name is only for this request.
+
+        The limits are multiplied by `times`. Raises Refusal.
+        """
         if self.draining:
             raise ShuttingDown("the service is shutting down")
+        await self._check_all(caller, given, times)
+        session, failure = None, None
         try:
-            admitted = await self.admission.admit(request, caller, given, times)
-        except Failure as failure:
-            statements = await self.admission.without_session(request, caller, given[:of_failed])
+            session = await self._session(request, caller, times)
+            # Whoever runs the statements releases the session.
+            session.waiting += 1
+        except Failure as raised:
+            failure, given = raised, given[:of_failed]
+        try:
+            statements = await self._create(request, caller, given, session)
+            for before, statement in pairwise(statements):
+                statement.previous = before.statement_id
+            if caller.token_id in self.organizations.catalog.dropped:
+                raise InvalidToken("invalid token")
+            # Others may have been admitted meanwhile; nothing is awaited between this and the admission.
+            await self._check_all(caller, given, times)
+            await self.store.admit(statements)
+        except BaseException:
+            if session is not None:
+                self._sessions.release(session)
+            raise
+        if failure is not None:
             self._fail(statements, failure.sql_state, failure.message)
-            return None, statements
         self.start()
-        return admitted
+        return session, statements
+
+    async def _session(self, request: StatementRequest, caller: Caller, times: int) -> Session:
+        """The session of a request. One without a name may exceed the limit by the factor `times`."""
+        name = (request.parameters.session_id if request.parameters else None) or ""
+        session = self._sessions.find(caller.token_id, name) if name else None
+        if session is None:
+            self._sessions.count(caller, name, times)
+            try:
+                organization = caller.organization
+                if not organization:
+                    organization = await self.organizations.catalog.run_async(self.organizations.default)
+                wanted = self.organizations.find_open(organization)
+                if wanted is not None:
+                    session = await wanted.run(self._sessions.connect, caller)
+                else:
+                    loop = asyncio.get_running_loop()
+                    session = await loop.run_in_executor(self._openers, self._sessions.connect, caller)
+            except BaseException:
+                self._sessions.uncount(caller.token_id)
+                raise
+            # A session that was lost with another process reports that itself.
+            session.lost_transaction = bool(name and request.parameters and request.parameters.transaction)
+            session = self._sessions.keep(name, session) if name else session
+        return session
+
+    async def _create(
+        self, request: StatementRequest, caller: Caller, given: Sequence[SentText], session: Session | None
+    ) -> list[Statement]:
+        """The statements of a request, to be run in a session if it has one."""
+        texts = [sql for sql, _ in given]
+        redacted = await read_text(sum(map(len, texts)), partial(redacted_statements, texts))
+        # If the caller may change the organization, a statement's organization is known only when it starts.
+        organization = caller.organization
+        if session is not None and self.organizations.is_embedded:
+            organization = session.organization.id
+        # The time zone is set when the statement has run.
+        echo = replace(session.echo(), timezone=None) if session else ContextEcho(organization or None, caller.roles[0])
+        context = _named(request, echo)
+        timezone = (request.parameters.timezone if request.parameters else None) or ""
+        dialect = dialect_of(self.organizations)
+        statements = []
+        for (sql, semicolon), redaction in zip(given, redacted, strict=True):
+            number = new_id()
+            statement = Statement(
+                sql, organization, caller.token_id, self.store.place(organization, number), context, number,
+                timezone=timezone, semicolon=semicolon, redacted=redaction, cached_parse=ParsedStatement(sql, dialect),
+            )  # fmt: skip
+            statements.append(statement)
+        return statements
 
     def _fail(self, statements: Sequence[Statement], state: str, message: str) -> None:
         """End statements of which the first failed before any of them ran."""
-        self.canceller.finish(statements[0], state, message)
+        self.store.end(statements[0], state, message)
         for statement in statements[1:]:
-            self.canceller.finish(statement, sqlstate.CANCELED, NOT_RUN)
+            self.store.end(statement, sqlstate.CANCELED, NOT_RUN)
 
     async def _tick(self) -> None:
         sweep = time.monotonic() + SWEEP_SECONDS
         growth, finished, last = Growth(), 0, 0
         while True:
             await asyncio.sleep(TICK_SECONDS)
-            self.canceller.end_overdue()
-            if time.monotonic() < sweep:
+            self.control.end_overdue()
+            if time.monotonic() < sweep and self.store.unswept < SWEEP_SIZE:
                 continue
             sweep = time.monotonic() + SWEEP_SECONDS
             for organization in self.organizations.opened():
@@ -217,12 +337,13 @@ class StatementService:
                 await self._sweep()
 
     async def _sweep(self) -> None:
-        await self.canceller.end_dropped()
+        await self.control.end_dropped()
         if self._membership is not None:
             await self._membership.count_kept()
-        for _ in iter(self.canceller.sweep, False):
+        settings = self._settings
+        for _ in iter(lambda: self.store.sweep(settings.retention, settings.quota, settings.records), False):
             await asyncio.sleep(0)
-        await self.canceller.sweep_feeds()
+        await self.control.end_unread()
 
 
 def _control_statement(parsed: ParsedStatement) -> DialectStatement | None:
@@ -234,10 +355,25 @@ def _control_statement(parsed: ParsedStatement) -> DialectStatement | None:
     return None
 
 
-def _split_semicolon(text: str) -> SentText:
-    """A statement of a batch, and the semicolon after it."""
-    bare = text.rstrip(BLANKS)
-    if not bare.endswith(";"):
-        return text, ""
-    bare = bare[:-1].rstrip(BLANKS)
-    return bare, text[len(bare) :]
+def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:
+    """The context that a request names, for the response to a statement that fails before its session adopts it.
+
+    Clients continue in the context of the response, which must not differ from the one that they named.
+    """
+    moves = bool(request.database) and request.database != echo.database_name
+    return replace(
+        echo,
+        # A name is not an ID; clients keep the value of a field that is left out.
+        organization_id=_id(request.organization) if request.organization else echo.organization_id,
+        role_name=request.role or echo.role_name,
+        database_name=request.database or echo.database_name,
+        schema_name=request.schema or (None if moves else echo.schema_name),
+        store_name=request.store or echo.store_name,
+        compute_pool_name=request.compute_pool or echo.compute_pool_name,
+    )
+
+
+def _id(organization: str) -> str | None:
+    with contextlib.suppress(ValueError):
+        return str(uuid.UUID(organization))
+    return None

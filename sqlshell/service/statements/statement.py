@@ -19,7 +19,7 @@ from sqlshell.service.engines.engine import EngineSession, Outcome, StreamQuery
 from sqlshell.service.objects.grammar import ParsedStatement
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.secrets import RedactedStatement, Secret
+from sqlshell.service.statements.texts import RedactedStatement, Secret
 
 STOPPED = "the service stopped while the statement was running; the statement may have taken effect"
 NOT_BEGUN = "not run: the process of the service stopped before the statement ran"
@@ -233,6 +233,11 @@ class Statement(Struct, eq=False):
             return "running" if self.started else "queued"
         ends = {State.FINISHED: "completed", State.CANCELED: "terminated"}
         return ends.get(State.after(self.sql_state, self.message), "failed")
+
+
+def when_stopped(statement: Statement) -> tuple[str, str]:
+    """The sqlState and message of a statement that the end of the service ends."""
+    return (sqlstate.INTERNAL, STOPPED) if statement.started else (sqlstate.CANCELED, NOT_BEGUN)
 
 
 def bytes_of(text: str) -> int:

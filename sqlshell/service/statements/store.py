@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Layout, Spool
 from sqlshell.service.statements.statement import LISTED, NOT_BEGUN, State, Statement, bytes_of
 from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
@@ -84,6 +85,8 @@ class StatementStore:
         self._recent_size = 0
         self.finished = 0
         """How many statements have finished."""
+        self.unswept = 0
+        """The bytes of the results that were stored since sweep() was last called."""
         self._loads: dict[str, StatementLoad] = {}
         self._late: deque[Row] = deque()
         """The values of PUT for ends that are not written, because the disk is full."""
@@ -158,11 +161,18 @@ class StatementStore:
                 statement.queued = False
 
     def finish(self, *endings: tuple[Statement, str, str]) -> None:
-        """Finish statements with a sqlState and message. They are written together before their states change."""
+        """Finish statements with a sqlState and message, except those that have an end already. They are written
+        together before their clients see the end."""
         prepared = self._prepared(endings)
         self._late.extend(item.row for item in prepared)
         self._write_late()
         self._settle(prepared)
+
+    def end(self, statement: Statement, sql_state: str, message: str, session: Session | None = None) -> None:
+        """Finish one statement, in the context of its session if one is given."""
+        if statement.unfinished and session is not None:
+            statement.context = session.echo()
+        self.finish((statement, sql_state, message))
 
     async def settled(self, statement: Statement) -> None:
         """Wait until the end of a statement is written, if it has one."""
@@ -170,9 +180,12 @@ class StatementStore:
     def _prepared(self, endings: Sequence[tuple[Statement, str, str]]) -> list[Ending]:
         """The ends of statements, as they are to be written."""
         finished = time.time()
-        self.finished += len(endings)
         prepared = []
         for statement, state, message in endings:
+            if not statement.move_to(State.after(state, message)):
+                continue
+            if statement.redacted is not None:
+                message = statement.redacted.clean(state, message)
             if len(message) > MESSAGE:
                 message = f"{message[:MESSAGE]}… ({len(message):,} characters)"
             outcome, kept = statement.outcome, b""
@@ -183,6 +196,7 @@ class StatementStore:
             row = self._row(statement, finished, state, message, kept or None)
             size = bytes_of(message) + len(row[8]) + len(kept)
             prepared.append(Ending(statement, state, message, finished, row, size))
+            self.finished += 1
         return prepared
 
     def _settle(self, endings: Sequence[Ending]) -> None:
@@ -190,6 +204,7 @@ class StatementStore:
         for item in endings:
             statement = item.statement
             self._add_kept(statement.organization, 0, statement.spool.size + item.size)
+            self.unswept += statement.spool.size
             statement.sql_state, statement.message, statement.finished = item.state, item.message, item.finished
             statement.state = State.after(item.state, item.message)
             if statement.began and not statement.seconds:
@@ -325,6 +340,7 @@ class StatementStore:
         These are the finished ones that are older than `retention` seconds, and the oldest of each organization that
         has more than `quota` bytes or than `most` statements.
         """
+        self.unswept = 0
         oldest = time.time() - retention
         rows = self._storage.read(f"{self._swept} finished < ? ORDER BY finished LIMIT ?", (oldest, SWEEP_BATCH))
         self._forget(rows)

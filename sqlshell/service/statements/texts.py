@@ -1,15 +1,29 @@
-"""Statements without their secrets: what is stored and shown of a statement that contains secrets."""
+"""The texts of statements: read, split, and without their secrets, as they are stored and shown."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+import asyncio
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import Final, TypeVar
 
 from msgspec import Struct
 
 from sqlshell.interface import sqlstate
+from sqlshell.service.failure import RequestTooLarge
+from sqlshell.sql.script import items as script
+from sqlshell.sql.script.lexical_rules import BLANKS
+from sqlshell.sql.script.scanner import Scanner
 
-LONG = 16 << 10
+T = TypeVar("T")
+
+LONG = 4 << 10
+"""Texts of more characters are read in a thread: reading a text of this size takes up to 20 ms."""
+
+PIECE = 16 << 10
+"""Characters that are split before the number of statements is checked."""
+
+LONG_SECRET = 16 << 10
 """Characters of a statement that names a secret, from which on only its beginning is stored."""
 
 HEAD = 4 << 10
@@ -19,6 +33,38 @@ MESSAGE = 2_000
 """Characters that are stored of an error message for a statement with secrets."""
 
 WARNING_NOT_RECORDED: Final = "the warning is not recorded because it may contain secrets"
+
+SentText = tuple[str, str]
+"""The text of a statement as it was sent, and the semicolon after it, with the blanks between them."""
+
+_reader = ThreadPoolExecutor(1, thread_name_prefix="reading")
+
+
+async def read_text(size: int, work: Callable[[], T]) -> T:
+    """Run a function that reads a text of `size` characters. For long texts there is one thread, so that the event loop
+    goes on meanwhile."""
+    return work() if size <= LONG else await asyncio.get_running_loop().run_in_executor(_reader, work)
+
+
+def split(text: str, most: int) -> list[script.Item]:
+    """The statements and commands of a text. Raises RequestTooLarge if there are more than `most` statements."""
+    scanner = Scanner()
+    items: list[script.Item] = []
+    for start in (*range(0, len(text), PIECE), None):
+        items += scanner.items(text[start : start + PIECE] if start is not None else None)
+        if len(items) > most and sum(isinstance(item, script.Statement) for item in items) > most:
+            cause = f"request.statement has more than {most} statements"
+            raise RequestTooLarge(f"{cause}; split it into several requests")
+    return items
+
+
+def split_semicolon(text: str) -> SentText:
+    """A statement of a batch, and the semicolon after it."""
+    bare = text.rstrip(BLANKS)
+    if not bare.endswith(";"):
+        return text, ""
+    bare = bare[:-1].rstrip(BLANKS)
+    return bare, text[len(bare) :]
 
 
 class RedactedStatement(Struct, frozen=True):
@@ -66,7 +112,7 @@ def _redacted(sql: str) -> RedactedStatement | None:
 
     if not names_secret(sql):
         return None
-    if len(sql) > LONG:
+    if len(sql) > LONG_SECRET:
         return RedactedStatement(without_its_values(sql[:HEAD]), (), cut=True)
     statement = lexed(sql)
     shown = redacted(statement)
