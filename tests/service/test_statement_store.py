@@ -10,7 +10,8 @@ from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.statement import Statement, wait_for_response
-from sqlshell.service.statements.store import LATE_SIZE, MESSAGE, RECENT, RECENT_SIZE, StatementStore
+from sqlshell.service.statements.store import LATE_SIZE, MESSAGE, UNREAD, StatementStore
+from sqlshell.service.statements.texts import Secret
 from sqlshell.service.storage.storage import Storage
 
 
@@ -27,10 +28,11 @@ def store_of(folder: Path, storage: Storage) -> StatementStore:
 def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Storage) -> None:
     store = store_of(tmp_path, storage)
     running = [made(tmp_path) for _ in range(3)]
-    ended = [made(tmp_path, sql=f"select {number}") for number in range(3 * RECENT)]
+    ended = [made(tmp_path, sql=f"select {number}") for number in range(UNREAD + 2)]
     asyncio.run(store.admit([*running, *ended]))
     assert (store.loads(["t"])["t"].number, store.loads(["a"])["a"].number) == (len(ended) + 3, len(ended) + 3)
     for record in ended:
+        record.secret = Secret("s", "hush")
         store.finish((record, sqlstate.DONE, ""))
     assert {record.statement_id for record in store.running()} == {record.statement_id for record in running}
     assert (store.loads(["t"])["t"].number, store.loads(["t"])["t"].size) == (3, 3 * len("select 1"))
@@ -38,11 +40,14 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
     assert found is not None
     assert (found is ended[0], found.sql, found.sql_state) == (False, "select 0", sqlstate.DONE)
     assert store.find(ended[-1].statement_id) is ended[-1]
-    large = [made(tmp_path, sql="x" * (RECENT_SIZE // 4)) for _ in range(6)]
-    asyncio.run(store.admit(large))
-    store.finish(*((record, sqlstate.DONE, "") for record in large))
-    assert store.find(large[0].statement_id) is not large[0]
-    assert store.find(large[-1].statement_id) is large[-1]
+    # Only what has a secret that was not looked up is held, and that is bounded.
+    other = made(tmp_path)
+    asyncio.run(store.admit([other]))
+    other.outcome, other.timezone, other.seconds = Outcome(), "Asia/Tokyo", 0.5
+    store.finish((other, sqlstate.DONE, ""))
+    found = store.find(other.statement_id)
+    assert found is not None
+    assert (found is other, found.timezone, found.seconds) == (False, "Asia/Tokyo", 0.5)
 
 
 def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, storage: Storage) -> None:

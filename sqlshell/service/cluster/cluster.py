@@ -92,8 +92,8 @@ class Cluster:
         """The sessions of this process: token and name."""
         self._lost: dict[tuple[str, str], bool] = {}
         """Sessions that this process has, because another process lost them, and whether in a transaction."""
-        self._elsewhere: dict[str, tuple[int, int]] = {}
-        """The sessions of the other processes when they were last counted for a token: its own, and all."""
+        self._elsewhere: list[tuple[str, str]] = []
+        """The sessions of the other processes when they were last looked up."""
         self._steady = self._renewed = time.monotonic()
         """Since when the database has always responded, and when it last did."""
         # ALTER TABLE waits for every transaction of the other processes, and they may wait for it: a deadlock.
@@ -176,7 +176,7 @@ class Cluster:
             if before not in {None, self.id}:
                 self._lost[token, name] = bool(in_transaction)
             # The row is there first, so of two processes that open the last session at the same time each counts both.
-            self.count_elsewhere(token)
+            self.sessions_elsewhere()
             return None
         return self.peer(str(process))
 
@@ -185,26 +185,19 @@ class Cluster:
         """The sessions that belong to this process: token and name."""
         return frozenset(self._own)
 
-    def count_elsewhere(self, token: str) -> None:
-        """Count the sessions of the other processes for number_elsewhere()."""
-        counted = self.storage.read(
-            "SELECT count(*) FILTER (WHERE token = ?), count(*) FROM sessions JOIN processes ON id = process "
-            f"WHERE id <> ? AND {_ALIVE}",
-            (token, self.id),
-        )
-        self._elsewhere[token] = int(counted[0][0]), int(counted[0][1])
-
-    def number_elsewhere(self, token: str) -> tuple[int, int]:
-        """The number of sessions with a name that the other processes have: those of a token, and all."""
-        return self._elsewhere.get(token, (0, 0))
-
     def sessions_elsewhere(self) -> list[tuple[str, str]]:
         """The sessions of the other living processes: token and name."""
         rows = self.storage.read(
             f"SELECT token, name FROM sessions JOIN processes ON id = process WHERE id <> ? AND {_ALIVE} ORDER BY name",
             (self.id,),
         )
-        return [(str(token), str(name)) for token, name in rows]
+        self._elsewhere = [(str(token), str(name)) for token, name in rows]
+        return self._elsewhere
+
+    def number_elsewhere(self, token: str) -> tuple[int, int]:
+        """The number of sessions with a name that the other processes had when a session was last opened here: those of
+        a token, and all."""
+        return sum(of == token for of, _ in self._elsewhere), len(self._elsewhere)
 
     def end_session(self, token: str, name: str) -> None:
         if (token, name) in self._own:
@@ -263,11 +256,6 @@ class Cluster:
         self.storage.write(
             "UPDATE sessions SET ending = '' WHERE token = ? AND name = ? AND process = ?", (token, name, self.id)
         )
-
-    def have_slots(self, statements: Collection[str]) -> set[str]:
-        """Those of these statements that have a slot of a pool: their engine runs them."""
-        rows = self.storage.read("SELECT statement FROM slots WHERE statement = ANY(?)", (list(statements),))
-        return {str(row[0]) for row in rows}
 
     def take_slot(self, organization: str, pool: str, concurrency: int, statement: str) -> bool:
         """Take one of the slots of a pool, if one is free in all processes together."""

@@ -84,7 +84,7 @@ class Responses:
             response: Response = ContentResponse(rows, before=before, behind=CLOSED)
         else:
             response = json_response(_encoded(head, rows))
-        if record.began:
+        if record.seconds:
             queued = max(0.0, record.finished - record.created - record.seconds)
             response.headers["Server-Timing"] = f"queue;dur={queued * 1e3:.3f}, run;dur={record.seconds * 1e3:.3f}"
         if _minimal(record, request) and head.metadata is not None and head.metadata.partition_info:

@@ -6,7 +6,8 @@ import asyncio
 import contextlib
 import time
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -19,6 +20,10 @@ from sqlshell.service.failure import Failure, InvalidRequest, TooManyRequests
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.pools import DEFAULT
 from sqlshell.service.settings import Settings, limit_note
+from sqlshell.service.storage.storage import StorageError
+
+if TYPE_CHECKING:
+    from sqlshell.service.cluster.cluster import Cluster
 
 IDLE_SECONDS = 1800.0
 """How long an idle session is kept."""
@@ -273,20 +278,13 @@ class Session(Struct, eq=False):
 class Sessions:
     """The sessions of the service by caller and name."""
 
-    def __init__(self, organizations: Organizations, settings: Settings) -> None:
+    def __init__(self, organizations: Organizations, settings: Settings, cluster: Cluster | None = None) -> None:
         self._organizations = organizations
+        self._cluster = cluster
         self._settings = settings
         self._sessions: dict[tuple[str, str], Session] = {}
         self._numbers: Counter[str] = Counter()
         """The number of open sessions of each token, including those for one submission."""
-        self.on_end: Callable[[str, str], None] = lambda token_id, name: None
-        """Called with the token and the name of a session that was closed."""
-        self.was_lost: Callable[[str, str], bool | None] = lambda token_id, name: None
-        """Returns whether another process of the service lost a session with an open transaction; None if it was not
-        lost.
-        """
-        self.number_elsewhere: Callable[[str], tuple[int, int]] = lambda token_id: (0, 0)
-        """Returns how many named sessions the other processes of the service have: those of a token, and all."""
         self._opened: set[Session] = set()
         """All open sessions: also those without a name, and those that can no longer be found but run statements."""
 
@@ -299,8 +297,8 @@ class Sessions:
         name may exceed the limit of a token by the factor `times`.
         """
         number, together = self._numbers[caller.token_id], self._numbers.total()
-        if name:
-            of_token, of_all = self.number_elsewhere(caller.token_id)
+        if name and self._cluster is not None:
+            of_token, of_all = self._cluster.number_elsewhere(caller.token_id)
             number, together = number + of_token, together + of_all
         cause = ""
         if number >= self._settings.sessions * (1 if name else times):
@@ -328,8 +326,9 @@ class Sessions:
             session.connection.close()
             key = session.caller.token_id, session.name
             # A session that was terminated while it ran statements may have a successor with its name.
-            if session.name and self._sessions.get(key, session) is session:
-                self.on_end(*key)
+            if session.name and self._cluster is not None and self._sessions.get(key, session) is session:
+                with contextlib.suppress(StorageError):
+                    self._cluster.end_session(*key)
 
     def all(self) -> list[Session]:
         """Return the sessions with a name."""
@@ -346,7 +345,7 @@ class Sessions:
     def keep(self, name: str, session: Session) -> Session:
         """Store `session` under a name; returns it, or the session that another request created meanwhile."""
         session.name = name
-        lost = self.was_lost(session.caller.token_id, name)
+        lost = self._cluster.was_lost(session.caller.token_id, name) if self._cluster is not None else None
         session.lost = lost is not None
         session.lost_transaction = session.lost_transaction or bool(lost)
         session.noted_transaction = bool(lost)

@@ -6,30 +6,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-import random
 import time
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.event_loops import spawn
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR
 from sqlshell.service.cluster.cluster import BEAT_SECONDS, LEASE_SECONDS, Cluster
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START
-from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organizations
-from sqlshell.service.organizations.pools import Pool
-from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.organizations.sessions import Sessions
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.control import Control
 from sqlshell.service.statements.runner import Runner
-from sqlshell.service.statements.statement import State, Statement
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import (
-    COLUMNS,
     DELETED,
     INSERT,
-    LISTED_COLUMNS,
     OPERATION,
     Ending,
     Row,
@@ -37,9 +30,6 @@ from sqlshell.service.statements.store import (
 )
 from sqlshell.service.storage.postgresql import PostgresqlStorage
 from sqlshell.service.storage.storage import StorageError, Unavailable, Unreachable
-
-SLOT_SECONDS = (0.01, 0.03)
-"""The shortest and the longest pause between two attempts of a process to take a slot of a pool."""
 
 SWEEP_SECONDS = 600.0
 """How often each process looks for files in the storage of results that no statement needs."""
@@ -67,6 +57,8 @@ class SharedStatementStore(StatementStore):
     """Records are written before they run and when they end. An end counts only if no other process has taken the
     statement over. The event loop does not wait for the database.
     """
+
+    has_slot = "EXISTS (SELECT FROM slots WHERE statement = id)"
 
     def __init__(self, storage: PostgresqlStorage, place: Callable[[str, str], Spool], cluster: Cluster) -> None:
         self._cluster = cluster
@@ -130,13 +122,10 @@ class SharedStatementStore(StatementStore):
 
     def latest(self, organization: str, number: int) -> list[Statement]:
         rows = self._storage.read(
-            f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND state = ? AND process <> ?",
+            f"{self._listed} WHERE organization = ? AND state = ? AND process <> ?",
             (organization, sqlstate.RUNNING, self.process),
         )
         elsewhere = [self._restored(row) for row in rows]
-        have_slots = self._cluster.have_slots([item.statement_id for item in elsewhere]) if elsewhere else ()
-        for item in elsewhere:
-            item.state = State.RUNNING if item.statement_id in have_slots else State.SUBMITTED
         return sorted(elsewhere + super().latest(organization, number), key=lambda item: item.created, reverse=True)
 
     def _insert(self, rows: Sequence[Row]) -> None:
@@ -191,8 +180,7 @@ class SharedStatementStore(StatementStore):
         return [bool(number) or self._taken_over(item.statement) for item, number in zip(endings, changed, strict=True)]
 
     def _taken_over(self, statement: Statement) -> Statement | None:
-        rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (statement.statement_id,))
-        stored = self._restored(rows[0]) if rows else None
+        stored = self._stored(statement.statement_id)
         return None if stored is None or stored.running else stored
 
     def _settle_as(self, endings: Sequence[Ending], results: Sequence[Statement | bool | None]) -> None:
@@ -235,18 +223,10 @@ class Membership:
         self._beating: asyncio.Task[None] | None = None
         self._unused: dict[tuple[str, str], float] = {}
         """Sessions of this process that do not exist, and since when: their first submission was refused."""
-        self._lines: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-        """The statements of this process that wait for a slot of a pool, given by organization and name. Only the first
-        one asks the database."""
         self._ending: set[tuple[str, str, bool]] = set()
         """Sessions that others asked this process to end: token, name, and whether once they are idle."""
         self._next_sweep = time.monotonic() + SWEEP_SECONDS
         self._sweeping: asyncio.Task[None] | None = None
-        sessions.on_end = self._session_ended
-        sessions.was_lost = cluster.was_lost
-        sessions.number_elsewhere = cluster.number_elsewhere
-        runner.slot = self.slot
-        runner.note_transaction = self.note_transaction
 
     def start(self) -> None:
         self._beating = asyncio.ensure_future(self._beat())
@@ -258,34 +238,6 @@ class Membership:
         await self._store.flush()
         with contextlib.suppress(StorageError):
             await self._cluster.run_async(self._cluster.leave)
-
-    @contextlib.asynccontextmanager
-    async def slot(self, session: Session, pool: Pool, statement: Statement) -> AsyncIterator[None]:
-        """Hold a slot of a pool, whose number counts in all processes together. Raises Failure."""
-        place = session.organization.id, pool.name
-        try:
-            async with self._lines[place]:
-                # The concurrency of the pool may change meanwhile.
-                while not await self._cluster.run_async(
-                    self._cluster.take_slot, *place, pool.size.concurrency, statement.statement_id
-                ):
-                    if statement.state is State.ENDING:
-                        raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
-                    await asyncio.sleep(random.uniform(*SLOT_SECONDS))
-            yield
-        finally:
-            with contextlib.suppress(StorageError):
-                await self._cluster.run_async(self._cluster.free_slot, statement.statement_id)
-
-    async def note_transaction(self, session: Session) -> None:
-        """Before the outcome of a statement is reported, tell the others whether it left a transaction open."""
-        is_open = bool(session.connection.transaction)
-        if session.name and is_open != session.noted_transaction:
-            # If the database does not respond, the end of the statement waits for it too, and the next one tries again.
-            with contextlib.suppress(StorageError):
-                noted = session.caller.token_id, session.name, is_open
-                await self._cluster.run_async(self._cluster.note_transaction, *noted)
-                session.noted_transaction = is_open
 
     async def give_up_idle_sessions(self) -> None:
         """Leave the sessions that run nothing to the other processes: this one stops."""
@@ -372,9 +324,9 @@ class Membership:
         for key, since in self._unused.items():
             if now - since > UNUSED_SECONDS:
                 await self._cluster.run_async(self._cluster.end_session, *key)
-        # Sessions of these tokens may have been refused because of sessions that other processes have ended meanwhile.
-        for token_id in {token_id for token_id, _ in self._unused}:
-            await self._cluster.run_async(self._cluster.count_elsewhere, token_id)
+        if self._unused:
+            # They may have been refused because of sessions that other processes have ended meanwhile.
+            await self._cluster.run_async(self._cluster.sessions_elsewhere)
 
     async def _rejoin(self) -> None:
         """Join again with a new ID after the lease was lost; other processes have taken over the statements."""
@@ -411,7 +363,3 @@ class Membership:
             return
         finally:
             self._ending.discard((token_id, name, when_idle))
-
-    def _session_ended(self, token_id: str, name: str) -> None:
-        with contextlib.suppress(StorageError):
-            self._cluster.end_session(token_id, name)

@@ -6,9 +6,10 @@ import asyncio
 import contextlib
 import errno
 import math
+import random
 import time
-from collections import Counter, deque
-from collections.abc import Callable, Coroutine, Sequence
+from collections import Counter, defaultdict, deque
+from collections.abc import AsyncIterator, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, field
@@ -30,10 +31,11 @@ from sqlshell.service.statements.executor import Executor
 from sqlshell.service.statements.statement import NOT_BEGUN, STOPPED, Statement, when_stopped
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.statements.texts import Secret, read_text
-from sqlshell.service.storage.storage import Unavailable, Unreachable
+from sqlshell.service.storage.storage import StorageError, Unavailable, Unreachable
 from sqlshell.sql.analysis.kinds import verb
 
 if TYPE_CHECKING:
+    from sqlshell.service.cluster.cluster import Cluster
     from sqlshell.service.objects.query import AboutQuery
 
 REPORT_SECONDS = 0.05
@@ -48,6 +50,9 @@ RESULTS = 4 << 20
 KEPT, KEPT_SIZE = 2_000, 16 << 20
 """Batches can be looked up while they have at most this many statements together, and about as many characters of texts
 and bytes of results; the statements are kept longer."""
+
+SLOT_SECONDS = (0.01, 0.03)
+"""The shortest and the longest pause between two attempts of a process of a cluster to take a slot of a pool."""
 
 REASON = 1000
 """The maximum length of a message that quotes another statement's failure, in characters."""
@@ -165,6 +170,7 @@ class Runner:
         store: StatementStore,
         settings: Settings,
         control: Control,
+        cluster: Cluster | None,
     ) -> None:
         self._organizations = organizations
         self._sessions = sessions
@@ -173,10 +179,10 @@ class Runner:
         self._control = control
         self._executor = Executor(organizations, sessions, store, settings)
         self._tasks: set[asyncio.Task[None]] = set()
-        self.slot: Callable[[Session, Pool, Statement], contextlib.AbstractAsyncContextManager[None]] | None = None
-        """Holds a slot of a pool, if several processes share its number."""
-        self.note_transaction: Callable[[Session], Coroutine[Any, Any, None]] | None = None
-        """Tells the other processes whether a session has an open transaction."""
+        self._cluster = cluster
+        self._lines: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        """The statements of this process that wait for a slot of a pool, given by organization and name. Only the first
+        one asks the database of a cluster."""
 
     def start(self, submission: Submission) -> None:
         """Run a submission once its session is free."""
@@ -277,8 +283,8 @@ class Runner:
             raise
         except Exception as error:
             state, message = end_of(error, statement)
-            if session is not None and self.note_transaction is not None:
-                await self.note_transaction(session)
+            if session is not None:
+                await self._note_transaction(session)
             self._store.end(statement, state, message, session)
 
     async def _begin(self, submission: Submission, statement: Statement) -> None:
@@ -323,8 +329,8 @@ class Runner:
                 statement.pools = pool, organization.places
                 for each in statement.pools:
                     await stack.enter_async_context(each.admit(statement.owner, statement.statement_id))
-                if self.slot is not None:
-                    await stack.enter_async_context(self.slot(session, pool, statement))
+                if self._cluster is not None:
+                    await stack.enter_async_context(self._slot(self._cluster, session, pool, statement))
                 limit = self._limit(pool)
             if not statement.unfinished:
                 return
@@ -346,13 +352,40 @@ class Runner:
             for left in together:
                 if not left.started:
                     self._store.move(left, submitted)
-        if self.note_transaction is not None:
-            await self.note_transaction(session)
+        await self._note_transaction(session)
         self._take(submission)
         if asked is not None and asked.verb == "drop":
             await self._control.end_dropped()
         if asked is not None and asked.verb == "update":
             await session.organization.refresh_pools()
+
+    @contextlib.asynccontextmanager
+    async def _slot(self, cluster: Cluster, session: Session, pool: Pool, statement: Statement) -> AsyncIterator[None]:
+        """Hold a slot of a pool, whose number counts in all processes together. Raises Failure."""
+        place = session.organization.id, pool.name
+        try:
+            async with self._lines[place]:
+                # The concurrency of the pool may change meanwhile.
+                while not await cluster.run_async(
+                    cluster.take_slot, *place, pool.size.concurrency, statement.statement_id
+                ):
+                    if statement.is_canceled():
+                        raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
+                    await asyncio.sleep(random.uniform(*SLOT_SECONDS))
+            yield
+        finally:
+            with contextlib.suppress(StorageError):
+                await cluster.run_async(cluster.free_slot, statement.statement_id)
+
+    async def _note_transaction(self, session: Session) -> None:
+        """Before the outcome of a statement is reported, tell the others whether it left a transaction open."""
+        is_open = bool(session.connection.transaction)
+        if self._cluster is not None and session.name and is_open != session.noted_transaction:
+            # If the database does not respond, the end of the statement waits for it too, and the next one tries again.
+            with contextlib.suppress(StorageError):
+                noted = session.caller.token_id, session.name, is_open
+                await self._cluster.run_async(self._cluster.note_transaction, *noted)
+                session.noted_transaction = is_open
 
     def _settle_in(self, session: Session, statement: Statement, asked: DialectStatement | None) -> None:
         """Assign a statement to the organization in which it runs; one about organizations belongs to none."""

@@ -66,11 +66,11 @@ class StatementService:
         self.cluster = cluster
         self.draining = False
         self._settings = settings
-        self._sessions = Sessions(organizations, settings)
+        self._sessions = Sessions(organizations, settings, cluster)
         self._ticking: asyncio.Task[None] | None = None
         self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
         self.control = Control(organizations, self._sessions, store, cluster, self.submit)
-        self._runner = Runner(organizations, self._sessions, store, settings, self.control)
+        self._runner = Runner(organizations, self._sessions, store, settings, self.control, cluster)
         self._batches: dict[str, Batch] = {}
         """The latest batches by the ID of their first statement."""
         self._membership: Membership | None = None

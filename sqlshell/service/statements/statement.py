@@ -124,8 +124,6 @@ class Statement(Struct, eq=False):
     """Whether its row says that it has not begun."""
     cached_parse: ParsedStatement | None = None
     """The statement as the dialect of its service reads it, until it has finished."""
-    weight: int = 0
-    """Its size in memory once it has finished, in characters and bytes."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is a response: at the end, or when a SELECT on a stream has started."""

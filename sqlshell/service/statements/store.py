@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import OrderedDict, defaultdict, deque
+from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -19,9 +19,8 @@ from sqlshell.service.results.results import Layout, Spool
 from sqlshell.service.statements.statement import LISTED, NOT_BEGUN, State, Statement, bytes_of
 from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
 
-RECENT = 1000
-RECENT_SIZE = 8 << 20
-"""The number and size (characters and bytes) of finished statements in memory; others are read from the storage."""
+UNREAD = 1000
+"""The number of finished statements in memory whose secrets their owners have yet to look up."""
 
 SWEEP_BATCH = 500
 """The maximum number of statements that are removed at once, which blocks the event loop."""
@@ -45,11 +44,13 @@ class StatementLoad(Struct):
 
 
 class _Kept(Struct, omit_defaults=True):
-    """The stored part of an outcome."""
+    """The stored part of an outcome, and of a statement that has one."""
 
     columns: list[ColumnInfo] | None = None
     zoned: list[Any] = []
     layout: Layout = msgspec.field(default_factory=Layout)
+    timezone: str = ""
+    seconds: float = 0.0
 
 
 class Ending(Struct):
@@ -72,6 +73,9 @@ class StatementStore:
     latest().
     """
 
+    has_slot = "FALSE"
+    """SQL for whether an unfinished statement runs now, if other processes run statements too."""
+
     def __init__(self, storage: Storage, place: Callable[[str, str], Spool]) -> None:
         self._storage = storage
         self.place = place
@@ -80,9 +84,11 @@ class StatementStore:
         """SQL for the bytes of a statement that count against its organization's quota: its rows, and its texts as they
         are stored."""
         self._swept = f"SELECT id, organization, {self._size} FROM statements WHERE finished > 0 AND"
+        self._selected = f"SELECT {_WRITTEN}, operation, {self.has_slot} FROM statements"
+        self._listed = self._selected.replace(" sql", f" substr(sql, 1, {LISTED})").replace("body", "NULL")
         self._running: dict[str, Statement] = {}
-        self._recent: OrderedDict[str, Statement] = OrderedDict()
-        self._recent_size = 0
+        self._unread: dict[str, Statement] = {}
+        """Finished statements with secrets that were not sent yet."""
         self.finished = 0
         """How many statements have finished."""
         self.unswept = 0
@@ -108,7 +114,7 @@ class StatementStore:
         return self._mark_running(self._stored_as_running())
 
     def _stored_as_running(self) -> list[Row]:
-        sql = f"SELECT {COLUMNS} FROM statements WHERE state = ? AND process = ?"
+        sql = f"{self._selected} WHERE state = ? AND process = ?"
         return self._storage.read(sql, (sqlstate.RUNNING, self.process))
 
     def _mark_running(self, rows: Sequence[Row]) -> list[Statement]:
@@ -190,7 +196,10 @@ class StatementStore:
                 message = f"{message[:MESSAGE]}… ({len(message):,} characters)"
             outcome, kept = statement.outcome, b""
             if outcome is not None and not sqlstate.failed(state):
-                kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), statement.spool.layout))
+                if statement.began and not statement.seconds:
+                    statement.seconds = time.monotonic() - statement.began
+                stored = statement.timezone, round(statement.seconds, 6)
+                kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), statement.spool.layout, *stored))
             else:
                 statement.spool.drop()
             row = self._row(statement, finished, state, message, kept or None)
@@ -200,15 +209,13 @@ class StatementStore:
         return prepared
 
     def _settle(self, endings: Sequence[Ending]) -> None:
-        """Give statements their ends, which are written, and keep them among the recent ones."""
+        """Give statements their ends, which are written."""
         for item in endings:
             statement = item.statement
             self._add_kept(statement.organization, 0, statement.spool.size + item.size)
             self.unswept += statement.spool.size
             statement.sql_state, statement.message, statement.finished = item.state, item.message, item.finished
             statement.state = State.after(item.state, item.message)
-            if statement.began and not statement.seconds:
-                statement.seconds = time.monotonic() - statement.began
             statement.done.set()
             statement.ready.set()
             if self._running.pop(statement.statement_id, None) is not None:
@@ -216,16 +223,11 @@ class StatementStore:
                 statement.cached_parse = None
                 if statement.redacted is not None:
                     statement.sql, statement.redacted = statement.redacted.text, None
-                statement.weight = len(statement.sql) + item.size + len(statement.spool.body)
-                self._recent[statement.statement_id] = statement
-                self._recent_size += statement.weight
-        while len(self._recent) > RECENT or (self._recent_size > RECENT_SIZE and len(self._recent) > 1):
-            # What others run does not push out a secret that its owner has yet to look up.
-            with_secret = len(self._recent) <= 2 * RECENT
-            keys = (key for key, item in self._recent.items() if not (with_secret and item.secret))
-            if (oldest := next(keys, None)) is None:
-                return
-            self._let_go(oldest)
+                if statement.secret is not None:
+                    self._unread[statement.statement_id] = statement
+        if len(self._unread) > UNREAD:
+            unread = [(key, item) for key, item in self._unread.items() if item.secret is not None]
+            self._unread = dict(unread[-UNREAD:])
 
     def move(self, statement: Statement, organization: str) -> bool:
         """Assign a statement that has not run yet to an organization; returns False if it has an end or is there."""
@@ -311,8 +313,9 @@ class StatementStore:
         return at_hand or await self._storage.run_async(lambda: self._stored(statement_id))
 
     def _stored(self, statement_id: str) -> Statement | None:
-        rows = self._storage.read(f"SELECT {COLUMNS} FROM statements WHERE id = ?", (statement_id,))
-        return self._restored(rows[0]) if rows else None
+        rows = [(*row, "", False) for row in self._late if row[0] == statement_id]
+        rows = rows or self._storage.read(f"{self._selected} WHERE id = ?", (statement_id,))
+        return self._restored(rows[-1]) if rows else None
 
     def running(self) -> list[Statement]:
         return list(self._running.values())
@@ -326,7 +329,7 @@ class StatementStore:
         running = [item for item in self.running() if item.organization == organization and not _leaves(item.sql)]
         statements = {item.statement_id: item for item in running}
         rows = self._storage.read(
-            f"SELECT {LISTED_COLUMNS} FROM statements WHERE organization = ? AND finished > 0 "
+            f"{self._listed} WHERE organization = ? AND finished > 0 "
             "AND sql NOT LIKE 'TERMINATE SESSION % WHEN IDLE' ORDER BY created DESC, id DESC LIMIT ?",
             (organization, max(0, number - len(statements))),
         )
@@ -367,10 +370,8 @@ class StatementStore:
         """Remove finished statements and their results."""
         self._storage.write_all(DELETED, [row[:1] for row in rows])
         for statement_id, organization, size in rows:
-            statement = self._let_go(statement_id)
-            if statement is not None:
-                statement.spool.drop()
-            # If its process was killed after it stored the result, the statement knows of no file.
+            self._unread.pop(statement_id, None)
+            # If its process was killed after it stored the result, its row knows of no file.
             self.place(organization, statement_id).remove()
             self._add_kept(organization, -1, -size)
 
@@ -385,32 +386,26 @@ class StatementStore:
         for organization in gone:
             self._storage.write("DELETE FROM statements WHERE organization = ? AND finished > 0", (organization,))
             del self._kept[organization]
-        for statement_id in [key for key, item in self._recent.items() if item.organization in gone] if gone else ():
-            self._let_go(statement_id)
 
     def _at_hand(self, statement_id: str) -> Statement | None:
-        return self._running.get(statement_id) or self._recent.get(statement_id)
-
-    def _let_go(self, statement_id: str) -> Statement | None:
-        statement = self._recent.pop(statement_id, None)
-        if statement is not None:
-            self._recent_size -= statement.weight
-        return statement
+        return self._running.get(statement_id) or self._unread.get(statement_id)
 
     def _restored(self, row: Row) -> Statement:
         statement_id, organization, owner, sql, created, finished, state, message, context, *rest = row
-        kept, body, size, previous, process, operation = rest
+        kept, body, size, previous, process, operation, has_slot = rest
         queued = state == sqlstate.RUNNING and message == NOT_BEGUN
+        ended = State.RUNNING if has_slot and state == sqlstate.RUNNING else State.after(state, message)
         spool = self.place(organization, statement_id)
         statement = Statement(
             sql, organization, owner, spool, _decode_context(context), statement_id, created, state,
-            "" if queued else message, State.after(state, message), finished=finished, operation=operation,
+            "" if queued else message, ended, finished=finished, operation=operation,
             process=process, previous=previous, queued=queued,
         )  # fmt: skip
         if kept is not None:
             outcome = _decode_kept(kept)
             spool.restore(outcome.layout, body or b"", size)
             statement.outcome = Outcome(outcome.columns, tuple(outcome.zoned))
+            statement.timezone, statement.seconds = outcome.timezone, outcome.seconds
         if not statement.running:
             statement.done.set()
             statement.ready.set()
@@ -424,8 +419,6 @@ def _leaves(sql: str) -> bool:
 _WRITTEN = (
     "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, previous, process"
 )
-COLUMNS = f"{_WRITTEN}, operation"
-LISTED_COLUMNS = COLUMNS.replace("sql", f"substr(sql, 1, {LISTED})").replace("body", "NULL")
 DELETED = "DELETE FROM statements WHERE id = ?"
 BEGUN = f"UPDATE statements SET message = '' WHERE id = ? AND state = '{sqlstate.RUNNING}'"
 OPERATION = "UPDATE statements SET operation = ? WHERE id = ?"
