@@ -687,7 +687,7 @@ def test_an_organization_is_not_dropped_under_what_runs(operator: Client, make: 
     operator.rows(f"create organization {name}")
     bound = make("owner", name)
     bound.rows("create stream s (v varchar)")
-    begun = bound.submit("select * from s", parameters={})
+    begun = bound.wait(bound.submit("select * from s", parameters={}))
     asked = begun["metadata"]["dataplaneRequest"]
     # Both have no session that goes on: nobody finds them by a name.
     running = bound.submit(ENDLESS, parameters={})["statementID"]

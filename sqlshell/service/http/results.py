@@ -47,7 +47,6 @@ from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engin
 from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.runner import Batch
 from sqlshell.service.statements.statement import Statement
-from sqlshell.service.statements.texts import Secret
 
 BATCH_BYTES = 1 << 20
 """When a response to a batch has this many bytes, the rest goes into the next response."""
