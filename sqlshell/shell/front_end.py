@@ -6,6 +6,7 @@ import contextlib
 import functools
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
@@ -16,7 +17,9 @@ from sqlshell.shell.running.statement import Running
 from sqlshell.shell.scripts.position import ScriptPlace
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.policy import Ask
-from sqlshell.sql.completion.catalog import Catalog
+
+if TYPE_CHECKING:
+    from sqlshell.sql.completion.catalog import Catalog
 
 Paint = Callable[[str, Role], str]
 """Draws a text in the colors of its role."""
@@ -69,8 +72,13 @@ class FrontEnd:
         self._diagnostics = diagnostics
         self._find_paint = functools.cache(paint)
         self.progress = progress
-        self.catalog = Catalog()
+
+    @functools.cached_property
+    def catalog(self) -> Catalog:
         """The names that are known of the service."""
+        from sqlshell.sql.completion.catalog import Catalog
+
+        return Catalog()
 
     @property
     def paint(self) -> Paint | None:

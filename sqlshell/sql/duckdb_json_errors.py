@@ -8,14 +8,13 @@ from typing import Final
 from msgspec import Struct
 
 _KIND: Final = r"(?:[A-Z]\w+ )+Error: "
-_MALFORMED: Final = re.compile(
+_MALFORMED: Final = (
     rf'{_KIND}Malformed JSON in file "(?P<file>.+?)", at byte (?P<byte>\d+)'
     r" in (?P<unit>line|record/value) (?P<number>\d+): (?P<cause>[^\n]+)"
 )
-_KEY: Final = re.compile(
+_KEY: Final = (
     rf'{_KIND}JSON transform error in file "(?P<file>.+?)", in (?P<unit>line|record/value) (?P<number>\d+): '
-    r"Object .* has (?P<what>unknown|duplicate) key (?P<key>\".*\")(?:\n|\Z)",
-    re.S,
+    r"Object .* has (?P<what>unknown|duplicate) key (?P<key>\".*\")(?:\n|\Z)"
 )
 
 
@@ -34,11 +33,11 @@ class JsonError(Struct, frozen=True):
 
 def json_error(message: str) -> JsonError | None:
     """The parts of a message; None for one about something else."""
-    if match := _MALFORMED.match(message):
+    if match := re.match(_MALFORMED, message):
         # In these messages the count begins at two.
         place = f"{_unit(match)} {max(1, int(match['number']) - 1)}, byte {match['byte']}"
         return JsonError(match["file"], place, match["cause"].strip().rstrip("."))
-    if match := _KEY.match(message):
+    if match := re.match(_KEY, message, re.DOTALL):
         place = f"{_unit(match)} {match['number']}"
         if match["what"] == "duplicate":
             return JsonError(match["file"], place, f"the key {match['key']} appears twice in an object")

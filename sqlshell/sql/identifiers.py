@@ -10,7 +10,7 @@ from sqlshell.interface import strings
 
 literal = strings.literal
 
-_PART: Final = re.compile(r'"((?:[^"]|"")*)"?|(\.)|([^".])')
+_PART: Final = r'"((?:[^"]|"")*)"?|(\.)|([^".])'
 
 PLAIN: Final = re.compile(r"[a-z_][a-z0-9_]*\Z")
 RESERVED: Final = frozenset(
@@ -66,7 +66,7 @@ class Pattern:
         parts: list[list[list[str]]] = [[[]]]
         self.exact = bool(text)
         """Whether it can match only one name."""
-        for match in _PART.finditer(text):
+        for match in re.finditer(_PART, text):
             exact, dot, char = match.groups()
             if dot:
                 parts.append([[]])

@@ -16,14 +16,13 @@ from sqlshell.sql.analysis.lexed import Lexed, lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import RESERVED, literal
 
-_READER: Final = re.compile(r"read_\w+|\w+_scan|sniff_csv", re.I)
-_MAY_READ: Final = re.compile(r"from|read_|_scan|sniff_csv", re.I)
+_READER: Final = r"(?i)read_\w+|\w+_scan|sniff_csv"
+_MAY_READ: Final = r"(?i)from|read_|_scan|sniff_csv"
 
 
-_OPENS: Final = re.compile(
-    r"read_\w+|\w+_scan|scan_\w+|glob|sniff_csv|parquet_\w+|st_read\w*|iceberg_\w+|delta_\w+|query|query_table"
-    r"|getenv|json_execute_serialized_sql|from_substrait\w*",
-    re.I,
+_OPENS: Final = (
+    r"(?i)read_\w+|\w+_scan|scan_\w+|glob|sniff_csv|parquet_\w+|st_read\w*|iceberg_\w+|delta_\w+|query|query_table"
+    r"|getenv|json_execute_serialized_sql|from_substrait\w*"
 )
 """Functions of DuckDB that open files, or run SQL that may."""
 _SETTLING: Final = frozenset(
@@ -135,13 +134,13 @@ def read_files(statement: Lexed) -> tuple[str, ...]:
     """The paths that a statement reads: those of `FROM 'path'`, also in COPY, and of `read_csv('path')` and similar
     functions.
     """
-    return tuple(_read_files(statement)) if _MAY_READ.search(statement.text) else ()
+    return tuple(_read_files(statement)) if re.search(_MAY_READ, statement.text) else ()
 
 
 def _read_files(statement: Lexed) -> Iterator[str]:
     reader = False
     for before, token in pairwise(statement):
-        if token.text == "(" and _READER.fullmatch(before.word):
+        if token.text == "(" and re.fullmatch(_READER, before.word):
             reader = True
         elif token.text == ")":
             reader = False
@@ -180,7 +179,7 @@ def refuse_files(statement: Lexed | Text) -> None:
         foreign = not own(token)
         names = last.relations and (last.expected or (before is not None and before.text in {",", ":"}))
         if token.text == "(":
-            reader = before is not None and _OPENS.fullmatch(before.value) is not None
+            reader = before is not None and re.fullmatch(_OPENS, before.value) is not None
             foreign = reader and before is not None and not own(before)
             query = names or (len(given) > number + 1 and given[number + 1].word in _QUERIES)
             unknown = last.unknown or _calls_unknown(given, number)
