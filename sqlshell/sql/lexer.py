@@ -20,7 +20,7 @@ from pygments.token import (  # type: ignore[import-untyped]
 )
 
 from sqlshell.sql import keywords
-from sqlshell.sql.script.lexical_rules import IN_TAG, IN_WORD, LETTER
+from sqlshell.sql.script.lexical_rules import ESCAPE_STRING, IN_TAG, IN_WORD, LETTER, QUOTED_NAME, STRING
 
 _WORD: Final = rf"{LETTER}{IN_WORD}*+"
 _TAG: Final = rf"\$(?:{LETTER}{IN_TAG}*+)?\$"
@@ -54,10 +54,9 @@ class SqlshellLexer(RegexLexer):  # type: ignore[misc]
             (r"\s+", Whitespace),
             (r"--[^\r\n]*", Comment.Single),
             (r"/\*", Comment.Multiline, "comment"),
-            (r"[eE]'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z)", String.Escape),
-            (r"'[^']*+(?:''[^']*+)*+(?:'|\Z)", String.Single),
-            (r'"[^"]*+(?:""[^"]*+)*+(?:"|\Z)', String.Symbol),
-            (r"`[^`]*+(?:``[^`]*+)*+(?:`|\Z)", String.Symbol),
+            (ESCAPE_STRING, String.Escape),
+            (STRING, String.Single),
+            (QUOTED_NAME, String.Symbol),
             (rf"({_TAG}).*?\1", String.Heredoc),
             # The first one that is not closed takes the rest: searching for the end of each would take quadratic time.
             (rf"{_TAG}.*", String.Heredoc),

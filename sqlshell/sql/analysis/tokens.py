@@ -14,7 +14,7 @@ from typing import Final, Literal
 
 from msgspec import Struct
 
-from sqlshell.sql.script.lexical_rules import IN_TAG, IN_WORD, LETTER
+from sqlshell.sql.script.lexical_rules import COMMENT_MARK, ESCAPE_STRING, IN_TAG, IN_WORD, LETTER, QUOTED_NAME, STRING
 
 FOREIGN: Final = "\xa0\u2000-\u200b\u202f\u205f\u2060\u3000\ufeff"
 """Characters outside ASCII that DuckDB treats as whitespace and other engines as letters, as a character class of a
@@ -65,10 +65,7 @@ def _inner(text: str, start: int) -> str:
 _LETTER: Final = f"{LETTER[:-1]}{FOREIGN}]"
 _IN_WORD: Final = f"{IN_WORD[:-1]}{FOREIGN}]"
 _TAG: Final = rf"\$(?:{_LETTER}{IN_TAG[:-1]}{FOREIGN}]*+)?\$"
-_STRING: Final = (
-    r"|(?P<string>'[^']*+(?:''[^']*+)*+(?:'|\Z))"
-    r"""|(?P<name>"[^"]*+(?:""[^"]*+)*+(?:"|\Z)|`[^`]*+(?:``[^`]*+)*+(?:`|\Z))"""
-)
+_STRING: Final = rf"|(?P<string>{STRING})|(?P<name>{QUOTED_NAME})"
 _ESCAPED: Final = (
     r"|(?P<string>'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z))"
     r"""|(?P<name>"(?:[^"\\]++|\\.|"")*+(?:"|\\?\Z)|`[^`]*+(?:``[^`]*+)*+(?:`|\Z))"""
@@ -80,7 +77,7 @@ def _token(strings: str) -> str:
     return (
         rf"(?P<blank>[ \t\n\r\f\v{FOREIGN}]++|--[^\r\n]*+)"
         r"|(?P<comment>/\*)"
-        r"|(?P<escape>[eE]'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z))"
+        rf"|(?P<escape>{ESCAPE_STRING})"
         rf"{strings}"
         rf"|(?P<tag>{_TAG})"
         r"|(?P<number>[0-9][0-9_]*+(?:\.[0-9_]*+)?(?:[eE][+-]?[0-9]++)?)"
@@ -89,7 +86,6 @@ def _token(strings: str) -> str:
     )
 
 
-_MARK: Final = re.compile(r"/\*|\*/")
 _SKIPPED: Final = r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/)*+"
 
 
@@ -146,7 +142,7 @@ def _first_end(sql: str, position: int) -> int:
 
 def _comment_end(sql: str, position: int) -> int:
     depth = 1
-    for mark in _MARK.finditer(sql, position):
+    for mark in COMMENT_MARK.finditer(sql, position):
         depth += 1 if mark.group() == "/*" else -1
         if not depth:
             return mark.end()

@@ -19,6 +19,11 @@ LETTER: Final = r"[^\x00-@\[-^`{-\x7f]"
 IN_TAG: Final = r"[^\x00-/:-@\[-^`{-\x7f]"
 IN_WORD: Final = r"[^\x00-#%-/:-@\[-^`{-\x7f]"
 
+STRING: Final = r"'[^']*+(?:''[^']*+)*+(?:'|\Z)"
+ESCAPE_STRING: Final = r"[eE]'(?:[^'\\]++|\\.|'')*+(?:'|\\?\Z)"
+QUOTED_NAME: Final = r""""[^"]*+(?:""[^"]*+)*+(?:"|\Z)|`[^`]*+(?:``[^`]*+)*+(?:`|\Z)"""
+"""Strings and names of a whole text; one that is not closed takes the rest."""
+
 BLANK: Final = re.compile(rf"{_BLANK}*+")
 BLANK_OR_SEMICOLON: Final = re.compile(r"[ \t\n\r\f\v;]*+")
 WORD: Final = re.compile(rf"{LETTER}{IN_WORD}*+")
