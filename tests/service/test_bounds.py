@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import duckdb
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -21,6 +25,8 @@ from sqlshell.service.engines.files.disk_space import DiskSpace
 from sqlshell.service.engines.files.render import finished, finished_bytes, row
 from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.failure import Failure
+from sqlshell.service.http import results as partitions
+from sqlshell.service.http.budget import Budget
 from sqlshell.service.organizations import streams
 from sqlshell.service.results import results
 from sqlshell.service.results.results import Discard, Layout, Spool
@@ -325,6 +331,50 @@ def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_pa
     [large, rest] = reader.read(tmp_path / "result", 5, [50_000, 4])
     assert (json.loads(b"[" + large + b"]")[-1], rest) == (["50004"], b'["50005"],["50006"],["50007"],["50008"]')
     reader.release_memory()
+
+
+def test_partitions_that_begin_near_each_other_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "WINDOW_BYTES", 100)
+    layout = Layout(partition_rows=5)
+    for end in (40, 80, 100, 250, 260, 300, 301):
+        layout.add(5, end)
+    found = [partitions.window(layout, number) for number in range(7)]
+    assert found == [(0, 1), (1, 3), (1, 3), (3, 4), (4, 6), (4, 6), (6, 7)]
+    assert partitions.window(replace(layout, ends=[]), 4) == (4, 5)
+
+
+def test_a_window_is_rendered_once_and_again_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partitions, "WINDOW_BYTES", 20)
+    layout = Layout(partition_rows=5, form="engine")
+    for end in range(10, 81, 10):
+        layout.add(5, end)
+    read: list[int] = []
+
+    async def work_in_thread(work: Any, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
+        read.append(start // 5)
+        if read == [4]:
+            raise OSError
+        return [b"%d" % (start + number) for number in range(len(counts))]
+
+    organization = SimpleNamespace(run=work_in_thread, engine=SimpleNamespace(read=None))
+    plane: Any = None
+    organizations: Any = SimpleNamespace(get=lambda name: organization, opened=lambda: [])
+    spool = SimpleNamespace(layout=layout, path=Path("result"), local_path=lambda: Path("result"))
+    record: Any = SimpleNamespace(statement_id="a", organization="", spool=spool, outcome=None)
+
+    async def run(*numbers: int) -> list[bytes]:
+        read.clear()
+        pages = partitions.Responses(organizations, plane, Budget(100))
+        found = []
+        for number in numbers:
+            with contextlib.suppress(OSError):
+                found.append(await pages._partition(record, number, "UTC"))
+        return found
+
+    assert asyncio.run(run(0, 1, 3, 2)) == [b"0", b"5", b"11", b"10"]
+    assert read == [0, 1, 2]
+    assert asyncio.run(run(5, 5, 4)) == [b"21", b"20"]
+    assert read == [4, 4]
 
 
 CONNECTION = duckdb.connect()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import uuid
+from bisect import bisect_left
 from collections.abc import Iterator
 from typing import BinaryIO
 
@@ -54,6 +55,14 @@ BATCH_BYTES = 1 << 20
 MINIMAL_BYTES = 1 << 20
 """The rows of a result with fewer bytes of JSON are always in the response."""
 
+WINDOW_BYTES = 8 << 20
+"""Partitions that begin within the same window of this many bytes of JSON are rendered together: one by one they take
+2.4 times the CPU for rows of eight columns, and ten times for those of one.
+"""
+
+WINDOWS = 4
+"""The number of rendered windows that are kept for the readers of other partitions."""
+
 REST_SECONDS = 2.0
 """How long after the last read the memory for readers is released."""
 
@@ -67,6 +76,7 @@ class Responses:
         self._organizations = organizations
         self._plane = plane
         self._unread = unread
+        self._windows: dict[tuple[str, int], asyncio.Task[list[bytes]]] = {}
         self._idle = IdleTimer(REST_SECONDS, self._release_memory)
 
     async def one(self, record: Statement, partition: int, timezone: str, request: Request) -> Response:
@@ -288,17 +298,35 @@ class Responses:
         return rows
 
     async def _rendered(self, record: Statement, number: int) -> bytes:
+        """The rows of a partition of a file, rendered with its window once for all readers."""
+        first, last = window(record.spool.layout, number)
+        key = (record.statement_id, first)
+        rendering = self._windows.get(key)
+        if rendering is None:
+            rendering = self._windows[key] = asyncio.ensure_future(self._read(record, first, last))
+            if len(self._windows) > WINDOWS:
+                del self._windows[next(iter(self._windows))]
+        keeps = False
+        try:
+            partitions = await asyncio.shield(rendering)
+            keeps = sum(map(len, partitions)) <= 2 * WINDOW_BYTES
+        finally:
+            # Neither a failure, after which the next reader tries again, nor rows that take much memory.
+            if not keeps and self._windows.get(key) is rendering:
+                del self._windows[key]
+            self._idle.restart()
+        return partitions[number - first]
+
+    async def _read(self, record: Statement, first: int, last: int) -> list[bytes]:
         organization = await asyncio.to_thread(self._organizations.get, record.organization)
         path = await asyncio.to_thread(record.spool.local_path)
         counts, read = record.spool.layout.counts, organization.engine.read
-        try:
-            [rows] = await organization.run(read, path, sum(counts[:number]), counts[number : number + 1])
-        finally:
-            self._idle.restart()
-        return bytes(rows)
+        partitions: list[bytes] = await organization.run(read, path, sum(counts[:first]), counts[first:last])
+        return partitions
 
     def _release_memory(self) -> None:
         """Release the memory for readers."""
+        self._windows.clear()
         engines = [organization.engine for organization in self._organizations.opened()]
 
         def release_memory() -> None:
@@ -314,6 +342,21 @@ def _size(layout: Layout, number: int) -> int:
     if number >= len(layout.ends):
         return PARTITION_BYTES
     return layout.ends[number] - (layout.ends[number - 1] if number else 0)
+
+
+def window(layout: Layout, number: int) -> tuple[int, int]:
+    """Return the range of partitions that are rendered together with one: the first, and the last plus 1.
+
+    The first partition, which comes with the statement's response, is rendered alone: the client may not need more, or
+    fetch the others as a file.
+    """
+    ends = layout.ends
+    if number == 0 or len(ends) <= number:
+        # An earlier version did not record `ends`.
+        return number, number + 1
+    at = ends[number - 1] // WINDOW_BYTES
+    first = bisect_left(ends, at * WINDOW_BYTES) + 1 if at else 1
+    return first, min(len(ends), bisect_left(ends, (at + 1) * WINDOW_BYTES) + 1)
 
 
 def _moved(record: Statement, timezone: str) -> bool:
