@@ -162,22 +162,16 @@ class DetectingClient(Struct):
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        results = (await self.chosen()).run(submission, context, observer)
-        try:
+        async with contextlib.aclosing((await self.chosen()).run(submission, context, observer)) as results:
             async for result in results:
                 yield result
-        finally:
-            await results.aclose()
 
     async def fetch(
         self, statement_id: str, context: SessionContext, observer: Observer | None = None
     ) -> AsyncGenerator[Result, None]:
-        results = (await self.chosen()).fetch(statement_id, context, observer)
-        try:
+        async with contextlib.aclosing((await self.chosen()).fetch(statement_id, context, observer)) as results:
             async for result in results:
                 yield result
-        finally:
-            await results.aclose()
 
     async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
         return await (await self.chosen()).state(statement_id, context)

@@ -242,7 +242,7 @@ def test_a_response_above_the_limit_names_it(served: Served) -> None:
         connect(served.url, token=served.token, autocommit=True, answer_limit=1) as connection,
         pytest.raises(dbapi.OperationalError, match="larger than 1 MiB, the answer_limit") as caught,
     ):
-        connection.execute("select repeat('x', 2000000)").fetchall()
+        connection.execute("select lpad('x', 2000000, 'x')").fetchall()
     assert caught.value.hint.startswith("to raise the limit, set answer_limit (in MiB) ")
 
 
