@@ -8,14 +8,25 @@ from __future__ import annotations
 
 import json
 import string
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
 
 from sqlshell.humanize import byte_size
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import SYSTEM_DATABASE, CatalogQuery, Listing, ObjectQuery, Relation, Rows
+from sqlshell.service.engines.engine import (
+    SYSTEM_DATABASE,
+    Capabilities,
+    CatalogQuery,
+    EngineSession,
+    Listing,
+    ObjectQuery,
+    Relation,
+    Rows,
+    Traits,
+)
 from sqlshell.service.engines.files.render import own
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified, quoted
@@ -32,10 +43,54 @@ HIDDEN = frozenset({"system", "temp", SYSTEM_DATABASE})
 RESERVED = HIDDEN | {"memory", "main", "pg_catalog", "information_schema"}
 """Names that users' databases cannot have, in any case, because the engine uses them."""
 
+CAPABILITIES: Final = Capabilities(
+    transactions=True,
+    temporary_tables=True,
+    streams=True,
+    applications=True,
+    cancel=True,
+    progress=True,
+    typed_results=True,
+    roles=True,
+    databases=True,
+    store_entities=True,
+    attachments=True,
+    plans=True,
+)
 
-def listed(query: CatalogQuery, read: Callable[[str], Rows]) -> Rows:
-    """The answer of `read` to a query. Raises Failure."""
-    return _told(_listing(query), read)
+
+class DuckdbCatalog(ABC):
+    """The members of Engine that tell what an instance is and contains, in this process or in another."""
+
+    name = "duckdb"
+    capabilities = CAPABILITIES
+    traits = Traits(
+        initial_schema=INITIAL_SCHEMA,
+        hidden_databases=HIDDEN,
+        reserved_names=RESERVED,
+        interface_sql=True,
+        awaited=False,
+    )
+
+    @property
+    def version(self) -> str:
+        # importlib.metadata imports the package email, which an engine's process never needs.
+        from importlib.metadata import version as installed
+
+        return f"DuckDB {installed('duckdb')}"
+
+    @abstractmethod
+    def read_listing(self, sql: str) -> Rows:
+        """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
+
+    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
+        return _told(_listing(query), self.read_listing)
+
+    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
+        return _found(query, cast(Querying, seen))
+
+    def inline(self, rows: Listing) -> str:
+        return inline(rows)
 
 
 def _told(sql: str, read: Callable[[str], Rows]) -> Rows:
@@ -279,7 +334,7 @@ Entries = Mapping[str, list[dict[str, Any]]]
 """Rows of DuckDB's catalog functions about one relation: columns, constraints, indexes…"""
 
 
-def found(query: ObjectQuery, seen: Querying) -> Listing:
+def _found(query: ObjectQuery, seen: Querying) -> Listing:
     """The answer. Raises Failure."""
     if query.kind == "relation":
         return _relation(query, seen)

@@ -6,15 +6,13 @@ import contextlib
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
 
 import duckdb
 
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.compressed_files import is_empty
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, version
-from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, Querying, found, inline, listed
+from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, DuckdbCatalog, inline
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.rights.check import Policy
 from sqlshell.service.engines.duckdb.statement import SESSION_SETTINGS
@@ -22,11 +20,8 @@ from sqlshell.service.engines.engine import (
     FOLDERS,
     SYSTEM_DATABASE,
     SYSTEM_FOLDER,
-    CatalogQuery,
-    EngineSession,
     Limits,
     Listing,
-    ObjectQuery,
     Relation,
     Rows,
     StreamQuery,
@@ -40,7 +35,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
 
 
-class DuckdbEngine(ResultFiles):
+class DuckdbEngine(DuckdbCatalog, ResultFiles):
     """An instance on a database file, or in memory, with a view for each of `views` (name -> data file).
 
     `temporary` is the directory for temporary data of an instance in memory, None for one that is removed at the end.
@@ -48,9 +43,6 @@ class DuckdbEngine(ResultFiles):
     `installs`. Raises UsageError if the file is not a database or cannot be read, ServiceError if another process has
     it open.
     """
-
-    name = "duckdb"
-    capabilities, traits = CAPABILITIES, TRAITS
 
     def __init__(
         self,
@@ -93,10 +85,6 @@ class DuckdbEngine(ResultFiles):
                     message = f"cannot read {path}: {message.partition(chr(10))[0]}"
                 # The statement is not the user's.
                 raise UsageError(message.partition("\n\nLINE ")[0]) from None
-
-    @property
-    def version(self) -> str:
-        return version()
 
     def lock(
         self,
@@ -188,23 +176,13 @@ class DuckdbEngine(ResultFiles):
                     self._execute(f"CREATE OR REPLACE VIEW {target} AS FROM {reader(name, path, lines=True)}")
                     views[name] = stamp
 
-    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
-        return listed(query, self.read_listing)
-
-    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        return found(query, cast(Querying, seen))
-
     def read_listing(self, sql: str) -> Rows:
-        """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
         with self._lock:
             try:
                 rows = self._cursor().execute(own(sql)).fetchall()
             except duckdb.Error as error:
                 raise failure(error) from error
         return [tuple("" if item is None else str(item) for item in row) for row in rows]
-
-    def inline(self, rows: Listing) -> str:
-        return inline(rows)
 
     def publish(self, tables: Mapping[str, Listing]) -> None:
         with self._lock:

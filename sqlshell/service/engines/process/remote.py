@@ -14,25 +14,24 @@ import threading
 import time
 import typing
 import uuid
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Concatenate, Final, ParamSpec, TypeVar, cast
+from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb import CAPABILITIES, TRAITS, catalog, version
+from sqlshell.service.engines.duckdb.catalog import INITIAL_SCHEMA, DuckdbCatalog, Querying
 from sqlshell.service.engines.duckdb.published import PublishedRelations
 from sqlshell.service.engines.engine import (
     SPOOL,
     SYSTEM_FOLDER,
-    CatalogQuery,
     Engine,
     EngineSession,
     Listing,
     LocalEngine,
     LocalSession,
-    ObjectQuery,
     Outcome,
     Relation,
     Rows,
@@ -82,16 +81,47 @@ def forwarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[
     return forward
 
 
-class RemoteEngine:
+class _Caller(ABC):
+    """Calls methods in a process."""
+
+    _abandoned = False
+    """Whether the process was killed because of the running call."""
+
+    def ask(self, method: str, kind: Any, *given: Any) -> Any:
+        """Call a method, again in a new process if the first one exited, unless it changes something. Raises
+        Failure."""
+        for last in (False, True):
+            process = self._bound(method)
+            try:
+                answer = self._answer(process, method, *given)
+            except ProcessEnded as end:
+                if last or self._abandoned or (end.begun and method in CHANGING):
+                    raise self._lost(process, method, end) from None
+                process.why_it_ended()
+            else:
+                return process.result(answer, kind)
+        raise AssertionError
+
+    @abstractmethod
+    def _bound(self, method: str) -> Process:
+        """The process that has the method, started if necessary. Raises Failure."""
+
+    @abstractmethod
+    def _answer(self, process: Process, method: str, *given: Any) -> Answer:
+        """The answer to a call. Raises ProcessEnded."""
+
+    @abstractmethod
+    def _lost(self, process: Process, method: str, end: ProcessEnded) -> Failure:
+        """The failure of a call whose process exited."""
+
+
+class RemoteEngine(_Caller, DuckdbCatalog):
     """An engine in a process.
 
     `config` returns what to open, each time a process is started; `renewed` is called after a process was replaced,
     before the new one is used. Every call except release_memory() and close() waits for the process, and raises Failure
     (XX000) if it cannot be started.
     """
-
-    name = "duckdb"
-    capabilities, traits = CAPABILITIES, TRAITS
 
     def __init__(self, config: Callable[[], EngineConfig], renewed: Callable[[], None]) -> None:
         self._config = config
@@ -115,10 +145,6 @@ class RemoteEngine:
         self.process()
         self.first_database = self.opened.first_database
         self._published = PublishedRelations(self._latest.folder / SYSTEM_FOLDER)
-
-    @property
-    def version(self) -> str:
-        return version()
 
     def process(self) -> Process:
         """The process, restarted if necessary. Raises Failure."""
@@ -180,18 +206,8 @@ class RemoteEngine:
         return found
 
     def read_listing(self, sql: str) -> Rows:
-        """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
         rows: Rows = self.ask("read_listing", Rows, sql)
         return rows
-
-    def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
-        return catalog.listed(query, self.read_listing)
-
-    def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        return catalog.found(query, cast(catalog.Querying, seen))
-
-    def inline(self, rows: Listing) -> str:
-        return catalog.inline(rows)
 
     def publish(self, tables: Mapping[str, Listing]) -> None:
         try:
@@ -224,27 +240,22 @@ class RemoteEngine:
         for process in processes:
             process.wait()
 
-    def ask(self, method: str, kind: Any, *given: Any) -> Any:
-        """Call a method of the engine; again in a new process if the first one exited, unless it changes something."""
-        find = self.renderer if method in RENDERED else self.process
-        for last in (False, True):
-            process = find()
-            try:
-                return process.result(process.call(Call(method, given=given)), kind)
-            except ProcessEnded as end:
-                why = process.why_it_ended()
-                if end.begun and method in CHANGING:
-                    raise Failure(sqlstate.INTERNAL, f"{why}; the operation may have taken effect") from None
-                if last:
-                    raise Failure(sqlstate.INTERNAL, why) from None
-        raise AssertionError
+    def _bound(self, method: str) -> Process:
+        return self.renderer() if method in RENDERED else self.process()
+
+    def _answer(self, process: Process, method: str, *given: Any) -> Answer:
+        return process.call(Call(method, given=given))
+
+    def _lost(self, process: Process, method: str, end: ProcessEnded) -> Failure:
+        effect = "; the operation may have taken effect" if end.begun and method in CHANGING else ""
+        return Failure(sqlstate.INTERNAL, process.why_it_ended() + effect)
 
 
-class RemoteConnection:
+class RemoteConnection(_Caller):
     """A session of a RemoteEngine. It is created in the process on first use."""
 
     def __init__(self, engine: RemoteEngine, number: int) -> None:
-        self.database, self.schema = engine.first_database, catalog.INITIAL_SCHEMA
+        self.database, self.schema = engine.first_database, INITIAL_SCHEMA
         self.transaction = self.timezone = ""
         self._engine = engine
         self._number = number
@@ -258,14 +269,13 @@ class RemoteConnection:
         self._answered = False
         """Whether it has, or may have, done anything in a process."""
         self._asked = 0.0
-        self._abandoned = False
 
     use = forwarded(EngineSession.use)
     columns = forwarded(EngineSession.columns)
     lose_transaction = forwarded(EngineSession.lose_transaction)
     plan = forwarded(LocalSession.plan)
     stream_query = forwarded(LocalSession.stream_query)
-    listed = forwarded(catalog.Querying.listed)
+    listed = forwarded(Querying.listed)
 
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         if not isinstance(sink, Spool | Discard):
@@ -318,20 +328,6 @@ class RemoteConnection:
             self._process.progress.pop(self._number, None)
             self._process.order("close", self._number)
 
-    def ask(self, method: str, kind: Any, *given: Any) -> Any:
-        """Call a method in the process, again if it exited meanwhile and the method changes nothing. Raises Failure."""
-        for last in (False, True):
-            process = self._bound()
-            try:
-                answer = self._answer(process, method, *given)
-            except ProcessEnded as end:
-                if last or self._abandoned or (end.begun and method in CHANGING):
-                    raise self._lost(process, end) from None
-                process.why_it_ended()
-            else:
-                return process.result(answer, kind)
-        raise AssertionError
-
     def _answer(self, process: Process, method: str, *given: Any) -> Answer:
         """The answer to a call; takes over the state of the session. Raises ProcessEnded."""
         self._latest += 1
@@ -371,13 +367,13 @@ class RemoteConnection:
         else:
             sink.finish(self._engine.partitions(sink.file(), ran.outcome.written, options))
 
-    def _lost(self, process: Process, end: ProcessEnded) -> Failure:
+    def _lost(self, process: Process, method: str, end: ProcessEnded) -> Failure:
         self._answered = self._answered or end.begun or self._abandoned
         why = process.why_it_ended()
         effect = "the statement may have taken effect" if end.begun else "the statement did not run"
         return Failure(sqlstate.INTERNAL, f"the statement failed because {why}; {effect}")
 
-    def _bound(self) -> Process:
+    def _bound(self, method: str) -> Process:
         """The process, with the session restored to its previous database and schema if the process was replaced.
 
         Raises Failure; once with SESSION_LOST if temporary state of the session was lost.
@@ -392,14 +388,14 @@ class RemoteConnection:
         place, transaction, leaves = (self.database, self.schema), self.transaction, self._leaves
         try:
             self.timezone = ""
-            if place != (self._engine.first_database, catalog.INITIAL_SCHEMA):
+            if place != (self._engine.first_database, INITIAL_SCHEMA):
                 process.result(self._answer(process, "use", *place), None)
             if transaction:
                 process.result(self._answer(process, "lose_transaction"), None)
         except (ProcessEnded, Failure) as error:
             self._process, self.transaction, self._leaves = before, transaction, leaves
             if isinstance(error, ProcessEnded):
-                raise self._lost(process, error) from None
+                raise self._lost(process, method, error) from None
             raise
         self._leaves = False
         warning = (LOST if transaction else RESTARTED).format(why=why)
