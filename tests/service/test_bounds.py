@@ -325,12 +325,14 @@ def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_pa
     reader = ResultFiles()
     first = reader.read(tmp_path / "result", 0, [3])
     assert first == [b'["0"],["1"],["2"]']
-    reader.release_memory()
+    reader.trim_memory()
+    assert reader._instance is not None
+    reader.trim_memory()
     assert reader._instance is None
     assert reader.read(tmp_path / "result", 2, [1, 1]) == [b'["2"]', b'["3"]']
     [large, rest] = reader.read(tmp_path / "result", 5, [50_000, 4])
     assert (json.loads(b"[" + large + b"]")[-1], rest) == (["50004"], b'["50005"],["50006"],["50007"],["50008"]')
-    reader.release_memory()
+    reader.close_files()
 
 
 def test_partitions_that_begin_near_each_other_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -504,7 +504,6 @@ def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still
     for _ in range(2000):
         connection.cancel()
         connection.progress()
-        host.engine.release_memory()
         host.engine.trim_memory()
         host.engine.connect().close()
         assert (connection.database, connection.transaction) == ("local", "")

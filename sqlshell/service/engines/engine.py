@@ -368,11 +368,9 @@ class Engine(Protocol):
         `source`, which may also be a file with text; `instants` are the numbers of the columns that contain instants.
         Raises Failure."""
 
-    def release_memory(self) -> None:
-        """Release the memory for reading results, because none have been read for some time."""
-
     def trim_memory(self) -> None:
-        """Return memory that statements no longer use to the system. Called every few seconds; never waits."""
+        """Return memory that statements, and readers of results, no longer use to the system. Called every few seconds,
+        in any thread."""
 
     def close(self) -> None: ...
 

@@ -162,6 +162,6 @@ class ServerEngine(ResultFiles, ABC):
         if self._loop.running:
             self._loop.call(self._close())
         self._threads.shutdown()
-        self.release_memory()
+        self.close_files()
         if not self._shares_loop:
             self._loop.close()

@@ -327,14 +327,7 @@ class Responses:
     def _release_memory(self) -> None:
         """Release the memory for readers."""
         self._windows.clear()
-        engines = [organization.engine for organization in self._organizations.opened()]
-
-        def release_memory() -> None:
-            for engine in engines:
-                engine.release_memory()
-            return_unused_memory()
-
-        in_thread(release_memory)
+        in_thread(return_unused_memory)
 
 
 def _size(layout: Layout, number: int) -> int:

@@ -326,7 +326,7 @@ class StatementService:
                 continue
             sweep = time.monotonic() + SWEEP_SECONDS
             for organization in self.organizations.opened():
-                organization.engine.trim_memory()
+                in_thread(organization.engine.trim_memory)
             # The responses to the last statements may have held memory until now.
             if self.store.finished != last and growth.large:
                 in_thread(return_unused_memory)

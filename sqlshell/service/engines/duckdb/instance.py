@@ -216,7 +216,7 @@ class DuckdbEngine(DuckdbCatalog, ResultFiles):
             unwanted.set()
 
     def close(self) -> None:
-        self.release_memory()
+        self.close_files()
         for connection in (self._admin, self._root):
             if connection is not None:
                 connection.close()

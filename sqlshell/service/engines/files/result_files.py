@@ -15,6 +15,7 @@ from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.interface.strings import ZONED, string_of
 from sqlshell.runtime.isolated_duckdb import hide_progress
+from sqlshell.runtime.unused_memory import return_unused_memory
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.engines.files.failures import failure
 from sqlshell.service.engines.files.parquet import WIDTH, file_columns, file_rows, row_width, to_file
@@ -54,7 +55,7 @@ class ResultFiles:
     """Implements Results: DuckDB reads and writes the files of results in this process, whatever the engine is.
 
     It does so in an instance beside the engine's, opened for the first of its callers, in any thread, and closed by
-    release_memory(). Methods raise Failure.
+    the second of two calls of trim_memory() without one between them. Methods raise Failure.
     """
 
     def __init__(self) -> None:
@@ -63,8 +64,17 @@ class ResultFiles:
         self._opening = threading.Lock()
         self._instance: duckdb.DuckDBPyConnection | None = None
         self._cursors = 0
+        self._used = False
+        """Whether it was used since the latest call of trim_memory()."""
 
-    def release_memory(self) -> None:
+    def trim_memory(self) -> None:
+        with self._opening:
+            used, self._used = self._used or self._cursors > 0, False
+        if not used and self._instance is not None:
+            self.close_files()
+            return_unused_memory()
+
+    def close_files(self) -> None:
         """Close the instance, unless it is in use."""
         with self._opening:
             if self._instance is not None and not self._cursors:
@@ -79,6 +89,7 @@ class ResultFiles:
                 self._instance = separate_instance(self.threads, _READING)
             cursor = self._instance.cursor()
             self._cursors += 1
+            self._used = True
         try:
             yield cursor
         except duckdb.Error as error:
@@ -156,9 +167,6 @@ class ResultFiles:
             raise failure(error) from error
         finally:
             shutil.rmtree(folder, ignore_errors=True)
-
-    def trim_memory(self) -> None:
-        """Do nothing, because the service returns the memory of its own process."""
 
 
 def _is_file(source: Path) -> bool:

@@ -182,10 +182,8 @@ class Host:
                 self._begin(session.close)
             case "cancel_rows":
                 self.engine.cancel_rows(order.number)
-            case "release_memory":
-                self._begin(self.engine.release_memory)
-            case "trim_memory" if self._growth.large:
-                self._begin(return_unused_memory)
+            case "trim_memory":
+                self._begin(self._trim_memory)
 
     def close(self) -> None:
         """Stop running statements and close the databases, which writes them to disk."""
@@ -194,6 +192,11 @@ class Host:
         while [item for item in list(self._sessions.values()) if not item.close()] and time.monotonic() < until:
             time.sleep(0.01)
         self.engine.close()
+
+    def _trim_memory(self) -> None:
+        self.engine.trim_memory()
+        if self._growth.large:
+            return_unused_memory()
 
     def _begin(self, work: Callable[[], Any]) -> None:
         # Without memory for another thread, the work waits for one that is busy.

@@ -119,7 +119,7 @@ class RemoteEngine(_Caller, DuckdbCatalog):
     """An engine in a process.
 
     `config` returns what to open, each time a process is started; `renewed` is called after a process was replaced,
-    before the new one is used. Every call except release_memory() and close() waits for the process, and raises Failure
+    before the new one is used. Every call except trim_memory() and close() waits for the process, and raises Failure
     (XX000) if it cannot be started.
     """
 
@@ -220,17 +220,14 @@ class RemoteEngine(_Caller, DuckdbCatalog):
             self._process.order("cancel_rows", number=number)
 
     def trim_memory(self) -> None:
-        if self._process is not None:
-            self._process.order("trim_memory")
+        for process in (self._process, self._renderer):
+            if process is not None:
+                process.order("trim_memory")
         self._idle += 1
         with self._rendering:
             if self._renderer is not None and self._idle > MOST_IDLE and not self._renderer.busy:
                 self._renderer.stop()
                 self._renderer = None
-
-    def release_memory(self) -> None:
-        if (renderer := self._renderer) is not None:
-            renderer.order("release_memory")
 
     def close(self) -> None:
         self._closed = True
