@@ -33,7 +33,7 @@ from sqlshell.service.engines.files.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.files.failures import Cause, failure, moved_to_end
 from sqlshell.service.engines.files.render import own, type_name
 from sqlshell.service.engines.files.result_files import ResultFiles
-from sqlshell.service.engines.files.texts import bounded, check_columns
+from sqlshell.service.engines.files.texts import bounded
 from sqlshell.service.failure import Failure, check_unicode
 from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.identifiers import always_quoted, literal
@@ -56,6 +56,9 @@ OBJECT_VERBS = {"create", "drop", "alter"}
 
 NEVER_FIRST = "]"
 """A text with which no statement begins or continues, except inside brackets."""
+
+ANY_NUMBER = 1 << 62
+"""As many columns as a relation has, whose result has a row for each."""
 
 LARGE = 64 << 10
 """Characters of a statement that takes much memory after DuckDB has parsed it."""
@@ -168,7 +171,6 @@ class DuckdbConnection:
             with self._reading(options.rights is Rights.READ):
                 query = make_stream_query(self._connection, running.sql, read)
             if query is not None:
-                check_columns(len(query.columns), options)
                 bounded(query.columns, options)
                 if running.translation is not None:
                     query = replace(query, from_earliest=running.translation.from_earliest)
@@ -187,14 +189,15 @@ class DuckdbConnection:
             if options.rights is Rights.READ:
                 raise denied(spoken(checked.kind, first_word(running.sql)), options.rights, checked.kind)
             plan = planned(self._connection, running.sql)
-            bounded(plan.columns, options)
+            bounded(plan.columns, replace(options, columns=ANY_NUMBER))
             return plan
 
     def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
         with self._statement():
             # A view of something that cannot be read now still has columns.
             found = self._connection.execute(columns_of(relation)).fetchall()
-            return bounded((ColumnInfo(name, self._type(kind), nullable) for name, kind, nullable in found), options)
+            columns = (ColumnInfo(name, self._type(kind), nullable) for name, kind, nullable in found)
+            return bounded(columns, replace(options, columns=ANY_NUMBER))
 
     def _type(self, name: str) -> str:
         """The interface's name of a type of DuckDB."""

@@ -30,7 +30,7 @@ from sqlshell.service.engines.files.disk_space import CountingSink
 from sqlshell.service.engines.files.failures import failure
 from sqlshell.service.engines.files.parquet import LARGE, copy_to, is_large
 from sqlshell.service.engines.files.render import column, finished, instants, row
-from sqlshell.service.engines.files.texts import Write, bounded, check_columns, line, writers
+from sqlshell.service.engines.files.texts import Write, bounded, line, writers
 
 SMALL: Final = 1_000
 """Up to this many rows, by DuckDB's estimate, are written by Python, if it can."""
@@ -160,7 +160,6 @@ class RowRunner(Struct, frozen=True):
 
     def _described(self, sql: str) -> tuple[list[ColumnInfo], list[Any]]:
         described = self.connection.execute(f"DESCRIBE\n{sql}").fetchall()
-        check_columns(len(described), self.options)
         try:
             kinds = [self.connection.type(item[1]) for item in described]
         except duckdb.Error:
@@ -170,7 +169,6 @@ class RowRunner(Struct, frozen=True):
         return bounded((column(str(item[0]), kind, item[2] != "NO") for item, kind in named), self.options), kinds
 
     def _columns(self, names: Sequence[str], kinds: Sequence[Any]) -> list[ColumnInfo]:
-        check_columns(len(kinds), self.options)
         return bounded((column(name, kind, True) for name, kind in zip(names, kinds, strict=True)), self.options)
 
     def _filed(

@@ -18,24 +18,17 @@ from sqlshell.service.failure import Failure
 Write = Callable[[Any], str]
 
 
-def check_columns(number: int, options: RunOptions) -> None:
-    """Raises Failure (54011) if a result has too many columns."""
-    if number > options.columns:
-        raise Failure("54011", f"the result has {number} columns; the maximum is {options.columns}")
-
-
 def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnInfo]:
-    """The columns of a result. Raises Failure (54011) if their names and types are too long: each record stores them,
-    and each of its responses contains them.
+    """The columns of a result. Raises Failure (54011) if there are too many, or if their names and types are too long:
+    each record stores them, and each of its responses contains them.
     """
-    kept, size = [], 0
-    for item in columns:
-        # As JSON, in which a character of a name may take six bytes.
-        size += len(msgspec.json.encode(item))
-        if size > options.columns_size:
-            cause = f"the names and types of the result's columns have more than {options.columns_size} bytes"
-            raise Failure("54011", cause)
-        kept.append(item)
+    kept = list(columns)
+    if len(kept) > options.columns:
+        raise Failure("54011", f"the result has {len(kept)} columns; the maximum is {options.columns}")
+    # As JSON, in which a character of a name may take six bytes.
+    if len(msgspec.json.encode(kept)) > options.columns_size:
+        cause = f"the names and types of the result's columns have more than {options.columns_size} bytes"
+        raise Failure("54011", cause)
     return kept
 
 

@@ -12,7 +12,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.engines.files.result_writer import ResultWriter
-from sqlshell.service.engines.files.texts import bounded, check_columns
+from sqlshell.service.engines.files.texts import bounded
 from sqlshell.service.engines.postgresql.catalog import catalog_sql, type_names
 from sqlshell.service.engines.postgresql.connection import PgConnection
 from sqlshell.service.engines.postgresql.failures import decoded
@@ -44,7 +44,6 @@ async def describe(link: PgConnection, sql: str, options: RunOptions) -> tuple[l
     parsed = await link.describe(sql)
     if parsed.nparams:
         raise Failure("42P02", "there is no parameter $1")
-    check_columns(parsed.nfields, options)
     kinds = _kinds(parsed)
     await type_names(link, {kind for kind in kinds if engine_type(*kind) == ""})
     return [oid for oid, _ in kinds], _columns(link, parsed, options) or None
@@ -73,7 +72,6 @@ async def run_statement(link: PgConnection, sql: str, options: RunOptions, new_w
             else:
                 if rows.columns is None and result.status in _ROWS:
                     # Those of a rule, which may have types whose names are not known.
-                    check_columns(result.nfields, options)
                     rows.columns = _columns(link, result, options)
                 await rows.take(lines_of(result))
         return await rows.outcome(message_of(decoded(result.command_status)))

@@ -17,7 +17,7 @@ from sqlshell.service.engines.files.parquet import WIDTH, row_width
 from sqlshell.service.engines.files.render import finished, instants, row, stored
 from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.engines.files.result_writer import FEW, Pieces, ResultWriter
-from sqlshell.service.engines.files.texts import bounded, check_columns, line, writers
+from sqlshell.service.engines.files.texts import bounded, line, writers
 from sqlshell.service.engines.spark import plans
 from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure
@@ -43,7 +43,6 @@ async def received(
     async with AsyncExitStack() as stack:
         async for response in responses:
             if response.HasField("schema"):
-                check_columns(len(response.schema.struct.fields), options)
                 columns = bounded(columns_of(response.schema), options)
             if response.WhichOneof("response_type") != "arrow_batch":
                 continue

@@ -19,7 +19,7 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
 from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.engines.files.result_writer import ResultWriter
-from sqlshell.service.engines.files.texts import bounded, check_columns
+from sqlshell.service.engines.files.texts import bounded
 from sqlshell.service.engines.server_engine import EngineLoop, ServerSession
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.client import SparkClient, SparkHandle
@@ -87,9 +87,7 @@ class SparkSession(ServerSession):
         """Do nothing: there are no transactions."""
 
     def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
-        columns = super().columns(relation, options)
-        check_columns(len(columns), options)
-        return bounded(columns, options)
+        return bounded(super().columns(relation, options), options)
 
     async def taken_up(self, operation: str, options: RunOptions, sink: Sink) -> Outcome:
         """The outcome of an operation that another process has begun. Ends the session in which it runs."""
