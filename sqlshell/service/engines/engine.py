@@ -57,7 +57,7 @@ class Sink(Protocol):
         """Add rows; each is a JSON array of strings and nulls."""
 
     def file(self) -> Path | None:
-        """The path to which the engine may write the whole result in its own format; None to require text."""
+        """Return the path to which the engine may write the whole result in its own format; None to require text."""
 
     def grown(self, size: int) -> None:
         """Count the bytes that the file of the result has now. Raises Failure if there is not enough space."""
@@ -177,7 +177,7 @@ class Capabilities(Struct, frozen=True):
     reattaching: bool = False
 
     def named(self, *, present: bool) -> list[str]:
-        """The capabilities that the engine has, or those that it lacks, in words."""
+        """Return the capabilities that the engine has, or those that it lacks, in words."""
         return [name.replace("_", " ") for name in self.__struct_fields__ if getattr(self, name) is present]
 
 
@@ -260,10 +260,10 @@ class EngineSession(Protocol):
         """Change the database and schema; "" is the current database or its first schema."""
 
     def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
-        """The columns of a relation."""
+        """Return the columns of a relation."""
 
     def resolve(self, names: Sequence[str]) -> Relation:
-        """The full name of a relation, completed with the current database and schema."""
+        """Return the full name of a relation, completed with the current database and schema."""
 
     def lose_transaction(self) -> None:
         """Enter the state of a failed transaction: only COMMIT and ROLLBACK are accepted, and nothing is committed.
@@ -275,7 +275,7 @@ class EngineSession(Protocol):
         Returns whether that is possible. Never waits."""
 
     def progress(self) -> float | None:
-        """The progress of the running statement, from 0 to 1, if known."""
+        """Return the progress of the running statement, from 0 to 1, if known."""
 
     def close(self) -> None: ...
 
@@ -291,10 +291,11 @@ class LocalSession(EngineSession, Protocol):
         """
 
     def plan(self, sql: str, options: RunOptions) -> Plan:
-        """The effects that a CREATE or INSERT would have (`plans`); it is checked as if it ran. Raises Failure."""
+        """Return the effects that a CREATE or INSERT would have (`plans`); it is checked as if it ran. Raises
+        Failure."""
 
     def stream_query(self, sql: str, streams: Collection[Relation], options: RunOptions) -> StreamQuery | None:
-        """The query of a SELECT on a stream (`streams`), None for other statements. Raises Failure if it is not
+        """Return the query of a SELECT on a stream (`streams`), None for other statements. Raises Failure if it is not
         supported."""
 
 
@@ -343,19 +344,19 @@ class Engine(Protocol):
         """Begin a session in the first database. Never waits for a server."""
 
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
-        """The objects of a kind: databases as (name), schemas as (name, database), relations as (name, schema, type,
-        database, primary key, comment), functions as (name, signature, type, database, schema), one relation as an ID
-        that distinguishes it from earlier ones of its name ("" if it has none), one function as any row. `seen` is the
-        session that asks, for an engine whose sessions have objects of their own. Raises Failure."""
+        """Return the objects of a kind: databases as (name), schemas as (name, database), relations as (name, schema,
+        type, database, primary key, comment), functions as (name, signature, type, database, schema), one relation
+        as an ID that distinguishes it from earlier ones of its name ("" if it has none), one function as any row.
+        `seen` is the session that asks, for an engine whose sessions have objects of their own. Raises Failure."""
 
     def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        """These objects, as the session `seen` sees them. The first note about a relation is its kind and full name.
-        Its SQL is rows of: the phase of a script in which a statement is run, a number that is larger for relations
-        that were created later, and the statement. Raises Failure, 0A000 for objects that the engine does not have.
-        """
+        """Return these objects, as the session `seen` sees them. The first note about a relation is its kind and full
+        name. Its SQL is rows of: the phase of a script in which a statement is run, a number that is larger for
+        relations that were created later, and the statement. Raises Failure, 0A000 for objects that the engine does
+        not have."""
 
     def inline(self, rows: Listing) -> str:
-        """SQL of a relation with these rows."""
+        """Return SQL of a relation with these rows."""
 
     def read(self, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
         """Read partitions of `counts` rows, from row `start` on, of a result that run() wrote to `path`: rows separated
@@ -393,11 +394,11 @@ class LocalEngine(Engine, Protocol):
         previous copy; statements that read it continue (`store_entities`). Raises Failure."""
 
     def head(self, stream: Relation, least: int = 0) -> int:
-        """The position after a stream's last row, which is `least` or later (`streams`). Raises Failure."""
+        """Return the position after a stream's last row, which is `least` or later (`streams`). Raises Failure."""
 
     def rows(self, query: StreamQuery, start: int, end: int, number: int) -> list[str]:
-        """The rows of a query for the stream's rows in [start, end), as JSON arrays (`streams`). `number` identifies
-        the call."""
+        """Return the rows of a query for the stream's rows in [start, end), as JSON arrays (`streams`). `number`
+        identifies the call."""
 
     def cancel_rows(self, number: int) -> None:
         """Interrupt a call of rows(), if it is running. Never waits."""
@@ -410,7 +411,8 @@ class ExternalEngine(Engine, Protocol):
     """An engine whose server several processes of the service can share."""
 
     def server(self) -> str:
-        """What distinguishes the server, and its database, from others; it contains no secret. Raises Failure."""
+        """Return what distinguishes the server, and its database, from others; it contains no secret. Raises
+        Failure."""
 
     async def reattach(
         self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[EngineSession], None]
@@ -422,7 +424,8 @@ class ExternalEngine(Engine, Protocol):
 
 
 def completed(names: Sequence[str], database: str, schema: str) -> Relation:
-    """The full name of a relation, completed with the database and schema; of more than three parts, the last."""
+    """Return the full name of a relation, completed with the database and schema; of more than three parts, the
+    last."""
     return (
         names[-3] if len(names) > 2 else database,
         names[-2] if len(names) > 1 else schema,

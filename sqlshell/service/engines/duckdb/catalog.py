@@ -81,7 +81,7 @@ class DuckdbCatalog(ABC):
 
     @abstractmethod
     def read_listing(self, sql: str) -> Rows:
-        """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
+        """Return the rows of the service's own query, as strings; NULL is "". Raises Failure."""
 
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
         return _told(_listing(query), self.read_listing)
@@ -167,13 +167,13 @@ def _listing(query: CatalogQuery) -> str:
 
 
 def same(column: str, name: str) -> str:
-    """SQL for whether a column equals this name. In names DuckDB ignores the case of ASCII letters only."""
+    """Return SQL for whether a column equals this name. In names DuckDB ignores the case of ASCII letters only."""
     plain = name.translate(str.maketrans(string.ascii_uppercase, string.ascii_lowercase))
     return f"translate({column}, '{string.ascii_uppercase}', '{string.ascii_lowercase}') = {literal(plain)}"
 
 
 def columns_of(relation: Relation) -> str:
-    """SQL for the names, types and nullability of a relation's columns."""
+    """Return SQL for the names, types and nullability of a relation's columns."""
     named = zip(("database_name", "schema_name", "table_name"), relation, strict=True)
     return own(
         "SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM duckdb_columns() "
@@ -182,7 +182,7 @@ def columns_of(relation: Relation) -> str:
 
 
 def inline(rows: Listing) -> str:
-    """SQL for a relation with these rows."""
+    """Return SQL for a relation with these rows."""
     names = [f"c{number}" for number in range(len(rows.columns))]
     texts = []
     for number, name in enumerate(names):
@@ -194,7 +194,8 @@ def inline(rows: Listing) -> str:
 
 
 def typed(texts: Sequence[str], columns: Sequence[tuple[str, str]]) -> str:
-    """The columns (name, interface type) of a SELECT of the service's texts; an unknown value, which is "", is NULL."""
+    """Return the columns (name, interface type) of a SELECT of the service's texts; an unknown value, which is "", is
+    NULL."""
     listed = []
     for text, (name, kind) in zip(texts, columns, strict=True):
         value = text if KINDS[kind] == "VARCHAR" else f"nullif({text}, '')::{KINDS[kind]}"
@@ -221,7 +222,7 @@ class Querying(Protocol):
     def schema(self) -> str: ...
 
     def listed(self, sql: str) -> Rows:
-        """The rows of the service's own query, as the session sees them. Raises Failure."""
+        """Return the rows of the service's own query, as the session sees them. Raises Failure."""
 
 
 TEXT, BOOLEAN, NUMBER = "VARCHAR", "BOOLEAN", "BIGINT"

@@ -208,7 +208,7 @@ class DuckdbConnection:
             return name
 
     def listed(self, sql: str) -> Rows:
-        """The rows of the service's own query, as strings; NULL is "". Raises Failure."""
+        """Return the rows of the service's own query, as strings; NULL is "". Raises Failure."""
         with self._statement():
             rows = self._connection.execute(own(sql)).fetchall()
         return [

@@ -47,7 +47,8 @@ class CopyQuery(Struct, frozen=True):
 
 
 def copied_out(sql: str, *, paths: bool) -> CopyQuery | None:
-    """The SELECT of a COPY … TO STDOUT; None for all other statements. With `paths` also for a path to descriptor 1."""
+    """Return the SELECT of a COPY … TO STDOUT; None for all other statements. With `paths` also for a path to
+    descriptor 1."""
     if first_word(sql) != "copy":
         return None
     found = list(tokens(sql))

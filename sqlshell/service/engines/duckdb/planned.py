@@ -21,7 +21,7 @@ LARGEST = 1 << 20
 
 
 def planned(connection: duckdb.DuckDBPyConnection, sql: str) -> Plan:
-    """The plan of an allowed CREATE or INSERT. Raises duckdb.Error."""
+    """Return the plan of an allowed CREATE or INSERT. Raises duckdb.Error."""
     plans = _plans(connection, sql)
     try:
         explained = connection.execute(f"EXPLAIN (FORMAT json)\n{sql}").fetchone()

@@ -221,7 +221,7 @@ class RowRunner(Struct, frozen=True):
 
 
 def gives_rows(parsed: Any) -> bool:
-    """Whether a statement may return rows."""
+    """Tell whether a statement may return rows."""
     try:
         return "QUERY_RESULT" in {item.name for item in parsed.expected_result_type}
     except duckdb.Error:

@@ -29,7 +29,7 @@ class Word(Struct, frozen=True):
 
 
 def words(text: str) -> list[Word]:
-    """The words, signs and strings of a statement without its comments.
+    """Return the words, signs and strings of a statement without its comments.
 
     What decides on rights passes what DuckDB gives as the text of a parsed statement, in which all blanks are blanks
     for the tokenizer too.
@@ -60,19 +60,19 @@ _READS: Final = re.compile(r"(?<!\w)(?:from|table|unnest|using|recursive|range|g
 
 
 def writes_inside(sql: str) -> bool:
-    """Whether a SELECT has a common table expression that writes, so that it cannot be a subquery."""
+    """Tell whether a SELECT has a common table expression that writes, so that it cannot be a subquery."""
     if not _WRITES.search(sql):
         return False
     return any(before.word == "(" and item.word in _WRITING for before, item in pairwise(words(sql)))
 
 
 def returns_rows(sql: str) -> bool:
-    """Whether a statement that writes returns rows: RETURNING, or RETURN_FILES or RETURN_STATS of COPY."""
+    """Tell whether a statement that writes returns rows: RETURNING, or RETURN_FILES or RETURN_STATS of COPY."""
     return "return" in sql.lower() and any(item.word in _RETURNING for item in words(sql))
 
 
 def brief(sql: str) -> bool:
-    """Whether a statement reads nothing, judging by its text, so that it finishes at once."""
+    """Tell whether a statement reads nothing, judging by its text, so that it finishes at once."""
     return _INSERT.match(sql) is not None and _READS.search(sql) is None
 
 
@@ -144,7 +144,7 @@ _OFF: Final = frozenset({"", "false", "off", "0", "no", "default", "no_output", 
 
 
 def check_setting(sql: str, profile: Callable[[], str]) -> bool:
-    """Whether a SET, RESET, PRAGMA or CALL resets the time zone.
+    """Tell whether a SET, RESET, PRAGMA or CALL resets the time zone.
 
     Raises Failure for a setting that would have no effect, or would write to the program's own output. `profile`
     returns the file that profiles are written to, "" if they are printed.
@@ -172,7 +172,7 @@ def check_setting(sql: str, profile: Callable[[], str]) -> bool:
 
 
 def is_zone(name: str) -> bool:
-    """Whether Python knows a time zone of this name; the engine knows some more."""
+    """Tell whether Python knows a time zone of this name; the engine knows some more."""
     try:
         zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

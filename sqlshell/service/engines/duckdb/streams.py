@@ -86,7 +86,8 @@ class StreamUse:
             raise Failure(sqlstate.UNSUPPORTED, message)
 
     def read(self) -> list[Relation]:
-        """The streams that the statement reads, also by macros if it may be bound; none if it describes something."""
+        """Return the streams that the statement reads, also by macros if it may be bound; none if it describes
+        something."""
         if not _DESCRIBES.isdisjoint(self._plain):
             return []
         if self._bound and _UNTOLD.isdisjoint(self._plain):
@@ -159,7 +160,7 @@ NOT_HERE = f"a SELECT on a stream supports only filters and projections, because
 def make_stream_query(
     connection: duckdb.DuckDBPyConnection, sql: str, streams: Sequence[Relation]
 ) -> StreamQuery | None:
-    """The query of a SELECT that reads `streams`; None if DuckDB does not show its tree.
+    """Return the query of a SELECT that reads `streams`; None if DuckDB does not show its tree.
 
     Raises Failure (0A000) if it is not supported.
     """
@@ -197,7 +198,8 @@ def evaluate(
     seconds: float,
     unwanted: threading.Event,
 ) -> list[str]:
-    """The output of a query for the rows of its stream from `start` to before `end`; `connection` is then closed.
+    """Return the output of a query for the rows of its stream from `start` to before `end`; `connection` is then
+    closed.
 
     Raises Failure: 57014 after the time limit in seconds (0: none), 57000 if it becomes `unwanted`, 54000 if the rows
     have more than MOST characters.

@@ -48,7 +48,7 @@ LONGEST_LINE = 120
 
 
 def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -> str:
-    """SQL that reads the file at `path`, and no other, in the format that the extension of `name` determines.
+    """Return SQL that reads the file at `path`, and no other, in the format that the extension of `name` determines.
 
     DuckDB takes a path for a pattern, and NAME=VALUE in it for a column. Raises Failure.
     """

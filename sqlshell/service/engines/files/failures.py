@@ -35,7 +35,7 @@ class Cause(StrEnum):
     NOT_CAST = "Failed to cast"
 
     def of(self, error: object) -> bool:
-        """Whether an error, or its message, has this cause."""
+        """Tell whether an error, or its message, has this cause."""
         return self.value in str(error)[:HEAD]
 
 
@@ -113,7 +113,8 @@ def followable(message: str) -> str:
 
 
 def failure(error: Exception, lines_before: int = 0) -> Failure:
-    """The Failure for an error of DuckDB. `lines_before` is the number of lines that we added before the statement."""
+    """Return the Failure for an error of DuckDB. `lines_before` is the number of lines that we added before the
+    statement."""
     if isinstance(error, duckdb.InterruptException):
         return Failure(sqlstate.CANCELED, "the statement was canceled")
     # Memory addresses in a trace are of no use to a reader.
@@ -126,12 +127,12 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
 
 
 def disk_full(message: str) -> str:
-    """The system's description of a full disk; "" for other messages."""
+    """Return the system's description of a full disk; "" for other messages."""
     return next((cause.value for cause in _FULL if cause.of(message)), "")
 
 
 def moved_to_end(message: str) -> str:
-    """A syntax error at the end of a text, where DuckDB marks the last word instead; "" for other messages."""
+    """Return a syntax error at the end of a text, where DuckDB marks the last word instead; "" for other messages."""
     match = _PLACE.search(message) if len(message) < HEAD else None
     if match is None:
         return ""

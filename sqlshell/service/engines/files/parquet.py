@@ -42,14 +42,14 @@ WIDTH = "width"
 
 
 def is_large(rows: int | None, kinds: Sequence[Any]) -> bool:
-    """Whether a result of so many rows, None if that is unknown, with these types is written to a file."""
+    """Tell whether a result of so many rows, None if that is unknown, with these types is written to a file."""
     if rows is None:
         return False
     return rows >= (LARGE_IF_WIDE if len(kinds) <= MOST_COLUMNS and any(map(_varies, kinds)) else LARGE)
 
 
 def copy_to(path: Path, source: str, columns: Sequence[ColumnInfo], kinds: Sequence[Any]) -> str:
-    """A statement that writes the rows of the relation `source` to a file, with `columns` as its metadata."""
+    """Return a statement that writes the rows of the relation `source` to a file, with `columns` as its metadata."""
     names = [f"c{number}" for number in range(len(kinds))]
     values = ", ".join(f"{stored(kind, name)} AS {name}" for kind, name in zip(kinds, names, strict=True))
     sql = f"SELECT {values} FROM {source} t({', '.join(names)})"
@@ -64,8 +64,8 @@ def copy_to(path: Path, source: str, columns: Sequence[ColumnInfo], kinds: Seque
 
 
 def to_file(sql: str, types: Mapping[str, str], path: Path, columns: Sequence[ColumnInfo], zoned: Sequence[int]) -> str:
-    """A COPY of a SELECT to a file whose row groups are bounded in bytes, and whose metadata has the names, types and
-    nullability of `columns`, and the numbers of those with instants.
+    """Return a COPY of a SELECT to a file whose row groups are bounded in bytes, and whose metadata has the names,
+    types and nullability of `columns`, and the numbers of those with instants.
 
     `types` are the ids of DuckDB's types of the SELECT, by the names of its columns.
     """
@@ -93,7 +93,8 @@ def _varies(kind: Any) -> bool:
 
 
 def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
-    """The size in bytes of the constant part of a row as JSON, and SQL for the variable part, "" if there is none."""
+    """Return the size in bytes of the constant part of a row as JSON, and SQL for the variable part, "" if there is
+    none."""
     fixed = 2 + 3 * len(kinds)
     sums: list[str] = []
     for kind, name in zip(kinds, names, strict=True):
@@ -111,11 +112,11 @@ def row_width(kinds: Sequence[Any], names: Sequence[str]) -> tuple[int, str]:
 
 
 def file_rows(path: Path) -> str:
-    """The relation with the rows of a file."""
+    """Return the relation with the rows of a file."""
     return f"read_parquet({literal(str(path))}, file_row_number = true)"
 
 
 def file_columns(connection: duckdb.DuckDBPyConnection, path: Path) -> tuple[list[str], list[Any]]:
-    """The names and types of the columns of a file, with WIDTH if it has that."""
+    """Return the names and types of the columns of a file, with WIDTH if it has that."""
     described = connection.execute(f"DESCRIBE FROM {file_rows(path)}").fetchall()[:-1]
     return [str(name) for name, *_ in described], [connection.type(kind) for _, kind, *_ in described]

@@ -86,16 +86,15 @@ _CONTROL_BYTE = re.compile(rb"[\x00-\x1f]")
 
 
 def column(name: str, kind: Any, nullable: bool) -> ColumnInfo:
-    """A column of a result."""
+    """Return a column of a result."""
     named = type_name(kind)
     exact = type_name(kind, exact=True)
     return ColumnInfo(name, named, nullable, engine_type=exact if exact != named else None)
 
 
 def type_name(kind: Any, *, exact: bool = False) -> str:
-    """The interface's name of a DuckDBPyType; `exact` gives DuckDB's name for a type that the interface does not have,
-    also inside of nested types.
-    """
+    """Return the interface's name of a DuckDBPyType; `exact` gives DuckDB's name for a type that the interface does not
+    have, also inside of nested types."""
     match type_id(kind):
         case "decimal":
             return str(kind).replace(" ", "")
@@ -118,12 +117,12 @@ def type_name(kind: Any, *, exact: bool = False) -> str:
 
 
 def field_name(name: str) -> str:
-    """The name of a field in a type; quoted if it is not a word, so that the type can be parsed again."""
+    """Return the name of a field in a type; quoted if it is not a word, so that the type can be parsed again."""
     return name if _WORD.fullmatch(name) else always_quoted(name)
 
 
 def type_id(kind: Any) -> str:
-    """The ID of a type; "state" for the state of an aggregate, whose ID would be that of its components."""
+    """Return the ID of a type; "state" for the state of an aggregate, whose ID would be that of its components."""
     return "state" if str(kind).startswith("AGGREGATE_STATE") else str(kind.id)
 
 
@@ -132,7 +131,7 @@ def is_text(kind: Any) -> bool:
 
 
 def value(kind: Any, name: str) -> str:
-    """SQL for the string of the value `name`; NULL stays NULL."""
+    """Return SQL for the string of the value `name`; NULL stays NULL."""
     match type_id(kind):
         case native if native in NATIVE:
             return string_of(native, name)
@@ -226,14 +225,13 @@ def _field(name: str, field: str) -> str:
 
 
 def own(sql: str) -> str:
-    """The service's SQL with DuckDB's own functions, whatever macros the session has."""
+    """Return the service's SQL with DuckDB's own functions, whatever macros the session has."""
     return _CALL.sub(lambda match: f"system.main.{match[1]}(" if match[1] else match[0], sql)
 
 
 def instants(kinds: Sequence[Any]) -> tuple[tuple[int, Any], ...]:
-    """The columns that contain instants, and where in their values: True for the whole value, or the parts of a nested
-    one.
-    """
+    """Return the columns that contain instants, and where in their values: True for the whole value, or the parts of a
+    nested one."""
     places = ((number, _where(kind)) for number, kind in enumerate(kinds))
     return tuple((number, where) for number, where in places if where)
 
@@ -265,7 +263,8 @@ def _children(kind: Any) -> dict[str, Any]:
 
 
 def stored(kind: Any, name: str) -> str:
-    """SQL for a value as it is written to a file: the value, or its string if the file does not support its type."""
+    """Return SQL for a value as it is written to a file: the value, or its string if the file does not support its
+    type."""
     return name if type_id(kind) in NATIVE or is_text(kind) else own(value(kind, name))
 
 
@@ -277,7 +276,8 @@ PLAIN = NATIVE | {
 
 
 def row(kinds: Sequence[Any], names: Sequence[str], after: str = "") -> str:
-    """SQL for a row as the text of a JSON array of strings and nulls, which finished() completes; `after` follows it.
+    """Return SQL for a row as the text of a JSON array of strings and nulls, which finished() completes; `after`
+    follows it.
 
     DuckDB holds 2,048 rows of each expression at a time, so a result of thousands of columns is rendered with as few
     expressions as possible: to_json() of each text would take several times the memory of the texts.

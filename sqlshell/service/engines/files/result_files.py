@@ -41,7 +41,7 @@ _KEPT: Final = {
 
 
 def separate_instance(threads: int, settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
-    """A new instance in memory. `settings` are SQL by name; with 0 threads DuckDB chooses their number."""
+    """Return a new instance in memory. `settings` are SQL by name; with 0 threads DuckDB chooses their number."""
     root = duckdb.connect(":memory:")
     hide_progress(root)
     for name, value in {**_SETTINGS, **settings}.items():
@@ -118,7 +118,8 @@ class ResultFiles:
                 raise duckdb.Error(str(error)) from error
 
     def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
-        """The rows and approximate bytes of each partition of a file: both are limited, except for single rows."""
+        """Return the rows and approximate bytes of each partition of a file: both are limited, except for single
+        rows."""
         most, limit = options.partition_rows, options.partition_bytes
         with self.cursor() as cursor:
             names, kinds = file_columns(cursor, path)

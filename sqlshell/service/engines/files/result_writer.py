@@ -34,10 +34,10 @@ class Pieces(Protocol[Piece_contra]):
     """The numbers of the columns with instants."""
 
     def texts(self, pieces: Sequence[Piece_contra]) -> list[str]:
-        """Each row as the text of a JSON array of strings and nulls."""
+        """Return each row as the text of a JSON array of strings and nulls."""
 
     def table(self, pieces: Sequence[Piece_contra]) -> Any:
-        """A table of Arrow with the columns c0, c1, … and perhaps WIDTH."""
+        """Return a table of Arrow with the columns c0, c1, … and perhaps WIDTH."""
 
 
 class ResultFile:

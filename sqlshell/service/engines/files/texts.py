@@ -19,9 +19,8 @@ Write = Callable[[Any], str]
 
 
 def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnInfo]:
-    """The columns of a result. Raises Failure (54011) if there are too many, or if their names and types are too long:
-    each record stores them, and each of its responses contains them.
-    """
+    """Return the columns of a result. Raises Failure (54011) if there are too many, or if their names and types are too
+    long: each record stores them, and each of its responses contains them."""
     kept = list(columns)
     if len(kept) > options.columns:
         raise Failure("54011", f"the result has {len(kept)} columns; the maximum is {options.columns}")
@@ -33,13 +32,13 @@ def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnIn
 
 
 def writers(kinds: Sequence[Any]) -> list[Write] | None:
-    """Functions that render the values of these DuckDBPyTypes; None if only DuckDB can render them."""
+    """Return functions that render the values of these DuckDBPyTypes; None if only DuckDB can render them."""
     writes = [_write(kind) for kind in kinds]
     return None if None in writes else [write for write in writes if write is not None]
 
 
 def line(row: Sequence[Any], writes: Sequence[Write]) -> str:
-    """A row as the text of a JSON array of strings and nulls."""
+    """Return a row as the text of a JSON array of strings and nulls."""
     texts = [None if value is None else write(value) for value, write in zip(row, writes, strict=True)]
     return _encode(texts).decode()
 

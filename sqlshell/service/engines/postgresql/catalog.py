@@ -41,7 +41,8 @@ _NAMED: Final = re.compile(r"(?<!:):([a-z]\w*)")
 
 @functools.cache
 def catalog_sql(name: str, *kept: str) -> str:
-    """The query of this name, with those of its optional blocks whose words are `kept`, and the parts that it names."""
+    """Return the query of this name, with those of its optional blocks whose words are `kept`, and the parts that it
+    names."""
     parts = _parts()
     text = _BLOCK.sub(lambda block: block[2] if block[1] in kept else "", parts[name])
     while (whole := _NAMED.sub(lambda match: parts.get(f":{match[1]}", match[0]), text)) != text:
@@ -57,7 +58,7 @@ def _parts() -> dict[str, str]:
 
 
 async def described(asked: ObjectQuery, ask: Ask) -> Listing:
-    """The answer. Raises Failure."""
+    """Return the answer. Raises Failure."""
     depth = "details" if asked.details else "short"
     if asked.kind == "function":
         return await _function(asked.names, asked.arguments, ask)
@@ -94,7 +95,7 @@ async def _function(names: Sequence[str], arguments: str, ask: Ask) -> Listing:
 
 
 def columns_of(rows: Values) -> list[ColumnInfo]:
-    """The columns in the rows of the query "columns of relation"."""
+    """Return the columns in the rows of the query "columns of relation"."""
     columns: list[ColumnInfo] = []
     for name, oid, modifier, nullable, type_text in rows:
         kind = int(oid or 0), int(modifier or -1)
@@ -115,7 +116,8 @@ async def type_names(link: PgConnection, kinds: Collection[tuple[int, int]]) -> 
 
 
 def inline(rows: Listing) -> str:
-    """SQL for a relation with these rows. A column can be named without quotes too, as on engines that ignore case."""
+    """Return SQL for a relation with these rows. A column can be named without quotes too, as on engines that ignore
+    case."""
     names = [f"c{number}" for number in range(len(rows.columns))]
     held = json.dumps([dict(zip(names, row, strict=True)) for row in rows.rows], ensure_ascii=False)
     known = {name for name, _ in rows.columns}

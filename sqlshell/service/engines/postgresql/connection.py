@@ -132,24 +132,24 @@ class PgConnection:
         return pq.TransactionStatus(self.pgconn.transaction_status)
 
     def status(self, name: str) -> str:
-        """The value of a setting that the server reports; "" for another, or on a version that does not report it."""
+        """Return the value of a setting that the server reports; "" for another, or on a version that does not report
+        it."""
         return decoded(self.pgconn.parameter_status(name.encode()))
 
     def described(self) -> list[str]:
-        """The row of DESCRIBED: "tls" is true or false, the ID is that of the server's process, and the number of the
-        version is libpq's, such as 150004 for 15.4.
-        """
+        """Return the row of DESCRIBED: "tls" is true or false, the ID is that of the server's process, and the number
+        of the version is libpq's, such as 150004 for 15.4."""
         user, host, port = map(decoded, (self.pgconn.user, self.pgconn.host, self.pgconn.port))
         address = f"{host}/.s.PGSQL.{port}" if host.startswith(("/", "@")) else f"{host}:{port}"
         tls, process = str(bool(self.pgconn.ssl_in_use)).lower(), str(self.pgconn.backend_pid)
         return [user, address, tls, process, host, port, self.status("server_version"), str(self.pgconn.server_version)]
 
     async def ask(self, sql: str, *values: str) -> Values:
-        """The rows of the service's own statement, as strings."""
+        """Return the rows of the service's own statement, as strings."""
         return (await self._all(sql, *values))[0]
 
     async def listing(self, sql: str, *values: str) -> Listing:
-        """The result of the service's own statement."""
+        """Return the result of the service's own statement."""
         rows, last = await self._all(sql, *values)
         kinds = [_LISTED.get(last.ftype(number), "VARCHAR") for number in range(last.nfields)]
         names = [decoded(last.fname(number)) for number in range(last.nfields)]
@@ -218,7 +218,7 @@ class PgConnection:
             await self._connection.cancel_safe(timeout=CANCEL_SECONDS)
 
     def take_notices(self) -> list[str]:
-        """The notices and notifications since the last call."""
+        """Return the notices and notifications since the last call."""
         while (sent := self.pgconn.notifies()) is not None:
             channel, payload = decoded(sent.relname), decoded(sent.extra)
             self.notices.add(f"NOTIFY {channel}{': ' * bool(payload)}{payload} (from server process {sent.be_pid})")

@@ -28,9 +28,8 @@ class ConnectionLost(Exception):
 
 
 def error_of(result: Any, sql: str, start: int = 0) -> Exception:
-    """The Failure for a PGresult with an error of the statement `sql`, which begins at character `start` of what was
-    sent; ConnectionLost if the server ended the connection with it.
-    """
+    """Return the Failure for a PGresult with an error of the statement `sql`, which begins at character `start` of what
+    was sent; ConnectionLost if the server ended the connection with it."""
     state = _text(result, _FIELD.SQLSTATE)
     if _ENDED.fullmatch(state) or not state:
         return ConnectionLost(_text(result, _FIELD.MESSAGE_PRIMARY) or result.get_error_message())
@@ -50,18 +49,19 @@ def error_of(result: Any, sql: str, start: int = 0) -> Exception:
 
 
 def reason(error: ConnectionLost) -> str:
-    """The cause of a lost connection in one line: the server's last message or libpq's, "" if the service closed it."""
+    """Return the cause of a lost connection in one line: the server's last message or libpq's, "" if the service closed
+    it."""
     lines = [line.removeprefix("consuming input failed: ").strip() for line in str(error).splitlines()]
     return next((line for line in lines if line), "")
 
 
 def is_canceled(failure: Failure) -> bool:
-    """Whether the server canceled the statement: on request, or because of one of its time limits."""
+    """Tell whether the server canceled the statement: on request, or because of one of its time limits."""
     return failure.sql_state == _CANCELED
 
 
 def notice_of(notice: Any) -> str:
-    """A notice or warning of the server, a psycopg Diagnostic, as psql shows it."""
+    """Return a notice or warning of the server, a psycopg Diagnostic, as psql shows it."""
     lines = [f"{notice.severity or 'NOTICE'}: {notice.message_primary or ''}"]
     for name, text in (("DETAIL", notice.message_detail), ("HINT", notice.message_hint)):
         if text:
@@ -99,7 +99,7 @@ class Notices:
 
 
 def decoded(value: bytes | None) -> str:
-    """A text of the server; a database whose encoding is SQL_ASCII may contain anything."""
+    """Return a text of the server; a database whose encoding is SQL_ASCII may contain anything."""
     return (value or b"").decode("utf-8", "replace")
 
 

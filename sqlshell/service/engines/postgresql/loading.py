@@ -26,7 +26,7 @@ _SETTINGS: Final = {
 
 
 def copy_data(path: Path) -> Iterator[bytes]:
-    """The rows in blocks of whole lines in COPY's text format. Raises Failure."""
+    """Return the rows in blocks of whole lines in COPY's text format. Raises Failure."""
     source = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
     try:
         with contextlib.closing(separate_instance(1, _SETTINGS)) as root:

@@ -39,8 +39,8 @@ NewWriter = Callable[[CopiedLines], ResultWriter[bytes]]
 
 
 async def describe(link: PgConnection, sql: str, options: RunOptions) -> tuple[list[int], list[ColumnInfo] | None]:
-    """The OIDs of the types of a statement's columns, and the columns, by parsing it: the server does not run it; None
-    if it returns no rows."""
+    """Return the OIDs of the types of a statement's columns, and the columns, by parsing it: the server does not run
+    it; None if it returns no rows."""
     parsed = await link.describe(sql)
     if parsed.nparams:
         raise Failure("42P02", "there is no parameter $1")
@@ -133,7 +133,7 @@ async def _around(link: PgConnection, sql: str, oids: Sequence[int], limit: int 
 
 
 async def calls_with_effects(link: PgConnection, sql: str) -> bool:
-    """Whether a statement calls a volatile function by its name, other than PostgreSQL's own without effects."""
+    """Tell whether a statement calls a volatile function by its name, other than PostgreSQL's own without effects."""
     names = called(sql)
     return bool(
         names and await link.ask(catalog_sql("has effects"), "{" + ",".join(f'"{name}"' for name in names) + "}")

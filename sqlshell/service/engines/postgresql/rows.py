@@ -34,7 +34,7 @@ _UNESCAPED: Final = {
 
 
 def lines_of(result: Any) -> bytes:
-    """The rows of a PGresult as lines."""
+    """Return the rows of a PGresult as lines."""
     value, readers = result.get_value, [_READERS.get(result.ftype(number), bytes) for number in range(result.nfields)]
     lines = bytearray()
     for row in range(result.ntuples):
@@ -46,7 +46,7 @@ def lines_of(result: Any) -> bytes:
 
 
 def lines_of_values(values: bytes) -> bytes:
-    """The lines of a COPY … TO STDOUT as lines of one value. Raises Failure if they are not UTF-8."""
+    """Return the lines of a COPY … TO STDOUT as lines of one value. Raises Failure if they are not UTF-8."""
     try:
         values.decode()
     except UnicodeDecodeError:
@@ -56,7 +56,7 @@ def lines_of_values(values: bytes) -> bytes:
 
 
 def rows_of_copy(block: bytes) -> list[str]:
-    """The rows of whole lines in COPY's text format.
+    """Return the rows of whole lines in COPY's text format.
 
     COPY and JSON escape a backslash, a backspace, a form feed, a line feed, a carriage return and a tab alike. So only
     what separates values is replaced, quotes are escaped, and NULL, vertical tabs and other control characters are
@@ -94,7 +94,8 @@ class CopiedLines:
 
 
 def selected(oid: int, name: str) -> str:
-    """SQL that makes the interface's string of the column `name`; the name alone if it is what PostgreSQL prints."""
+    """Return SQL that makes the interface's string of the column `name`; the name alone if it is what PostgreSQL
+    prints."""
     if oid == BOOL:
         return f"{name}::pg_catalog.text"
     if oid == BYTEA:
@@ -103,7 +104,7 @@ def selected(oid: int, name: str) -> str:
 
 
 def table_of(blocks: Sequence[bytes], columns: Sequence[ColumnInfo]) -> Any:
-    """The rows in blocks of whole lines, as columns c0, c1, … and WIDTH, their approximate bytes as JSON.
+    """Return the rows in blocks of whole lines, as columns c0, c1, … and WIDTH, their approximate bytes as JSON.
 
     Booleans are spelled `true` and `false`. Text that is not UTF-8 gets replacement characters.
     """

@@ -131,12 +131,12 @@ class PostgresqlSession(ServerSession):
         return self._loop.call(self._guarded(catalog.described(query, self._listing)))
 
     def described(self) -> Listing:
-        """The session's connection, in one row. Raises Failure."""
+        """Return the session's connection, in one row. Raises Failure."""
         described = self._loop.call(self._guarded(self._connected())).described()
         return Listing([(name, "VARCHAR") for name in DESCRIBED], [described])
 
     def asked(self, sql: str, *values: str) -> Rows:
-        """The rows of the service's own statement, with "" for NULL. Raises Failure."""
+        """Return the rows of the service's own statement, with "" for NULL. Raises Failure."""
         rows = self._loop.call(self._guarded(self._ask(sql, *values)))
         return [tuple(item or "" for item in row) for row in rows]
 

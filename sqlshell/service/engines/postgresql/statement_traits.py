@@ -28,36 +28,36 @@ _DEFINES: Final = frozenset({"create", "drop", "alter"})
 
 
 def can_be_copied(sql: str, word: str) -> bool:
-    """Whether a statement may be the query of a COPY … TO: it selects, and writes nothing."""
+    """Tell whether a statement may be the query of a COPY … TO: it selects, and writes nothing."""
     # A semicolon elsewhere is part of a text, or the server refuses the second statement.
     return word in SELECTS and not _ENDING.search(sql) and not (word == "with" and _WRITES.search(sql))
 
 
 def may_change_and_return(sql: str, word: str) -> bool:
-    """Whether a statement may change data and return rows, and can run in a transaction: CALL cannot."""
+    """Tell whether a statement may change data and return rows, and can run in a transaction: CALL cannot."""
     if word in _CHANGES:
         return returns_rows(sql, word)
     return word == "execute" or (word in _CONTAINS and _WRITES.search(sql) is not None)
 
 
 def locks_rows(sql: str) -> bool:
-    """Whether a statement may lock the rows that it selects."""
+    """Tell whether a statement may lock the rows that it selects."""
     match = _FOR.search(sql)
     return match is not None and _LOCKS.search(sql, match.end()) is not None
 
 
 def called(sql: str) -> list[str]:
-    """The names before parentheses, in lower case: functions, and some other words."""
+    """Return the names before parentheses, in lower case: functions, and some other words."""
     return sorted({name.lower() for name in _CALL.findall(sql)})
 
 
 def returns_rows(sql: str, word: str) -> bool:
-    """Whether a statement may return rows, but for those of a rule or of a COPY."""
+    """Tell whether a statement may return rows, but for those of a rule or of a COPY."""
     return word in _RETURNS or (word in _CHANGES and "returning" in sql.lower())
 
 
 def changes_place(sql: str, word: str) -> bool:
-    """Whether a statement may change the session's schema or search path."""
+    """Tell whether a statement may change the session's schema or search path."""
     if word in _RUNS or word in ENDS:
         return True
     if word in _SETS:
@@ -69,6 +69,7 @@ def changes_place(sql: str, word: str) -> bool:
 
 
 def message_of(tag: str) -> str:
-    """The message of a statement without rows: PostgreSQL's command tag, without INSERT's OID, which is always 0."""
+    """Return the message of a statement without rows: PostgreSQL's command tag, without INSERT's OID, which is always
+    0."""
     verb, _, rest = tag.partition(" ")
     return f"INSERT {rest.rpartition(' ')[2]}" if verb == "INSERT" else tag

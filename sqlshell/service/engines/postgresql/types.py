@@ -50,7 +50,7 @@ _NAMED: Final = {
 
 
 def interface_type(oid: int, modifier: int) -> str:
-    """The interface's name of a type; VARCHAR for types that it does not have."""
+    """Return the interface's name of a type; VARCHAR for types that it does not have."""
     if oid in _PLAIN:
         return _PLAIN[oid]
     if oid in _TIMES:

@@ -279,7 +279,7 @@ def called(target: Any, call: Call) -> Any:
 
 
 def causes(error: BaseException | None) -> Iterator[BaseException]:
-    """An error and its causes; an error may be its own cause."""
+    """Return an error and its causes; an error may be its own cause."""
     seen: list[BaseException] = []
     while error is not None and error not in seen:
         seen.append(error)
@@ -288,8 +288,8 @@ def causes(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def over_limit(error: BaseException) -> Failure | None:
-    """The failure for an error that means too little memory, or too little space for temporary files; None for another
-    error."""
+    """Return the failure for an error that means too little memory, or too little space for temporary files; None for
+    another error."""
     for cause in causes(error):
         text = str(cause)
         if isinstance(cause, duckdb.OutOfMemoryException) and Cause.SPILL_FULL.of(text):
@@ -310,7 +310,7 @@ def _lacks_memory(error: BaseException) -> bool:
 
 
 def used_up() -> bool:
-    """Whether the process has nearly reached its limit of data memory (RLIMIT_DATA)."""
+    """Tell whether the process has nearly reached its limit of data memory (RLIMIT_DATA)."""
     most = resource.getrlimit(resource.RLIMIT_DATA)[0]
     if most == resource.RLIM_INFINITY:
         return False
@@ -321,7 +321,7 @@ def used_up() -> bool:
 
 
 def open_engine(config: EngineConfig) -> DuckdbEngine:
-    """The engine on the databases of an organization, or on none. Raises Failure."""
+    """Return the engine on the databases of an organization, or on none. Raises Failure."""
     if config.renders:
         return DuckdbEngine(temporary=config.folder / RENDERING)
     until = time.monotonic() + LOCKED_SECONDS

@@ -126,7 +126,7 @@ class Process:
             raise ProcessEnded(begun=True) from None
 
     def result(self, answer: Answer, kind: Any) -> Any:
-        """The result in an answer, as a type. Raises the error in it: Failure or OSError."""
+        """Return the result in an answer, as a type. Raises the error in it: Failure or OSError."""
         if (error := answer.error) is None:
             return convert_to(answer.result, kind)
         if error.fatal:

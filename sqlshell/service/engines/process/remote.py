@@ -70,8 +70,8 @@ R = TypeVar("R")
 
 
 def forwarded(method: Callable[Concatenate[Any, P], R]) -> Callable[Concatenate[Any, P], R]:
-    """A method that calls the one of this name in the process; its result has the declared type. Arguments by name are
-    the last ones, in order."""
+    """Return a method that calls the one of this name in the process; its result has the declared type. Arguments by
+    name are the last ones, in order."""
     kind = typing.get_type_hints(method)["return"]
 
     def forward(self: Any, /, *given: P.args, **last: P.kwargs) -> R:
@@ -147,7 +147,7 @@ class RemoteEngine(_Caller, DuckdbCatalog):
         self._published = PublishedRelations(self._latest.folder / SYSTEM_FOLDER)
 
     def process(self) -> Process:
-        """The process, restarted if necessary. Raises Failure."""
+        """Return the process, restarted if necessary. Raises Failure."""
         with self._starting:
             before = self._process
             if before is not None and before.alive:
@@ -176,7 +176,7 @@ class RemoteEngine(_Caller, DuckdbCatalog):
             return begun
 
     def renderer(self) -> Process:
-        """The process that renders results, which has no access to the databases. Raises Failure."""
+        """Return the process that renders results, which has no access to the databases. Raises Failure."""
         with self._rendering:
             if self._renderer is None or not self._renderer.alive:
                 if self._closed:
@@ -190,7 +190,7 @@ class RemoteEngine(_Caller, DuckdbCatalog):
         return RemoteConnection(self, next(self._connections))
 
     def spool(self) -> Path:
-        """A new file for a large result, which the engine's process can write but not read."""
+        """Return a new file for a large result, which the engine's process can write but not read."""
         return self._latest.folder / SPOOL / uuid.uuid4().hex
 
     read = forwarded(Engine.read)

@@ -38,7 +38,7 @@ _UNSUPPORTED_QUERIES: Final[Mapping[str, str]] = {
 
 
 async def listed(session: SparkSession, query: CatalogQuery) -> Rows:
-    """The objects of a kind, as Engine.catalog() gives them. Raises Failure."""
+    """Return the objects of a kind, as Engine.catalog() gives them. Raises Failure."""
     match query.kind:
         case "databases":
             return [(name,) for name in await _databases(session, query.hidden)]
@@ -76,7 +76,7 @@ async def _exists(session: SparkSession, relation: Relation) -> bool:
 
 
 def inline(rows: Listing) -> str:
-    """SQL for a relation with these rows."""
+    """Return SQL for a relation with these rows."""
     kinds = [(plans.quoted(name), KINDS[kind]) for name, kind in rows.columns]
     if not rows.rows:
         return f"SELECT {', '.join(f'CAST(NULL AS {kind}) AS {name}' for name, kind in kinds)} WHERE false"
@@ -138,7 +138,7 @@ async def _unless_unknown(session: SparkSession, sql: str) -> list[dict[str, Any
 
 
 async def described(session: SparkSession, query: ObjectQuery) -> Listing:
-    """The answer. Raises Failure."""
+    """Return the answer. Raises Failure."""
     match query.kind:
         case "databases":
             names = [row[0] for row in await listed(session, CatalogQuery("databases"))]

@@ -92,7 +92,7 @@ class Address:
         return bool(self._builder.secure)
 
     def connect(self) -> grpc.aio.Channel:
-        """A channel, which connects when it is first used. Called in the event loop that uses it.
+        """Return a channel, which connects when it is first used. Called in the event loop that uses it.
 
         A token is only sent over TLS, or to this machine.
         """
@@ -150,7 +150,7 @@ class SparkClient:
         return request
 
     async def ask(self, method: str, request: Any, handle: SparkHandle) -> Any:
-        """The response to one request. Raises grpc.aio.AioRpcError."""
+        """Return the response to one request. Raises grpc.aio.AioRpcError."""
         call = getattr(self.stub, method)
         for wait in (*RECONNECTING, None):
             try:
@@ -164,14 +164,14 @@ class SparkClient:
         return response
 
     async def version(self, handle: SparkHandle) -> str:
-        """The version of Spark that the server is, or implements."""
+        """Return the version of Spark that the server is, or implements."""
         request = proto.AnalyzePlanRequest()
         request.spark_version.SetInParent()
         response = await self.ask("AnalyzePlan", request, handle)
         return str(response.spark_version.version)
 
     async def schema(self, plan: Any, handle: SparkHandle) -> Any:
-        """The type of a plan's rows, a struct."""
+        """Return the type of a plan's rows, a struct."""
         request = proto.AnalyzePlanRequest()
         request.schema.plan.CopyFrom(plan)
         return (await self.ask("AnalyzePlan", request, handle)).schema.schema

@@ -140,7 +140,8 @@ _CAUSES: Final = (
 
 
 def failure(error: grpc.aio.AioRpcError, server: str, sql: str = "") -> Failure:
-    """The Failure for an error. `sql` is the statement, in which it may name a place, and `server` its address."""
+    """Return the Failure for an error. `sql` is the statement, in which it may name a place, and `server` its
+    address."""
     sent, named_state, classes = _reported(error)
     code = error.code()
     if _GONE.search(sent[:HEAD]):
@@ -162,7 +163,7 @@ def session_lost() -> Failure:
 
 
 def state(message: str) -> str:
-    """The sqlState in or behind a message; "" if it contains none."""
+    """Return the sqlState in or behind a message; "" if it contains none."""
     message = message[:HEAD]
     if (match := _STATE.search(message)) is not None:
         return match[1]
@@ -175,7 +176,7 @@ def state(message: str) -> str:
 
 
 def place(message: str, sql: str) -> tuple[int, int] | None:
-    """The line, from 1, and the column, from 0, that a message names; None for none."""
+    """Return the line, from 1, and the column, from 0, that a message names; None for none."""
     message = message[:HEAD]
     if (match := _SPAN.match(message)) is not None:
         # Sail counts the bytes of UTF-8.
@@ -192,7 +193,7 @@ def place(message: str, sql: str) -> tuple[int, int] | None:
 
 
 def plain(message: str) -> str:
-    """A message without names of classes, parts of plans and syntax trees, traces, conditions and places."""
+    """Return a message without names of classes, parts of plans and syntax trees, traces, conditions and places."""
     text = message[:HEAD]
     if (span := _SPAN.match(text)) is not None:
         return f'syntax error at or near "{span[1]}"{_expected(span[4])}'

@@ -65,7 +65,8 @@ class Operation:
         return self._responses()
 
     def continued(self) -> AsyncGenerator[Any]:
-        """The responses of an operation that is running, from the first one that was not released, as of run()."""
+        """Return the responses of an operation that is running, from the first one that was not released, as of
+        run()."""
         self._call = self._continue()
         return self._responses()
 

@@ -31,7 +31,8 @@ FORMS: Final = frozenset({("value", "BOOLEAN"), ("count", "DECIMAL(20,0)"), ("co
 
 
 def statement(sql: str, rows: int = MOST) -> Any:
-    """A plan of one SQL statement, which the server runs when the plan is executed; a query returns up to `rows` rows.
+    """Return a plan of one SQL statement, which the server runs when the plan is executed; a query returns up to `rows`
+    rows.
 
     Raises Failure (42601).
     """
@@ -47,7 +48,7 @@ def statement(sql: str, rows: int = MOST) -> Any:
 
 
 def catalog(**call: dict[str, str]) -> Any:
-    """A plan of one of the calls of Spark's catalog by name, with its arguments."""
+    """Return a plan of one of the calls of Spark's catalog by name, with its arguments."""
     [(name, arguments)] = call.items()
     plan = proto.Plan()
     asked = getattr(plan.root.catalog, name)
@@ -58,7 +59,7 @@ def catalog(**call: dict[str, str]) -> Any:
 
 
 def relation(*names: str) -> Any:
-    """A plan of the rows of a table or view."""
+    """Return a plan of the rows of a table or view."""
     plan = proto.Plan()
     plan.root.read.named_table.unparsed_identifier = qualified(names)
     return plan
@@ -69,33 +70,33 @@ def quoted(name: str) -> str:
 
 
 def qualified(names: Sequence[str]) -> str:
-    """A name with those of what contains it, in SQL."""
+    """Return a name with those of what contains it, in SQL."""
     return ".".join(map(quoted, names))
 
 
 def namespace(schema: str) -> str:
-    """A schema's name in SQL. One with dots is a namespace inside others."""
+    """Return a schema's name in SQL. One with dots is a namespace inside others."""
     return qualified(schema.split("."))
 
 
 def unquoted(name: str) -> str:
-    """A name that a server quotes where it must be, without quotes."""
+    """Return a name that a server quotes where it must be, without quotes."""
     match = _ONE.fullmatch(name)
     return match[1].replace("``", "`") if match else name
 
 
 def literal(text: str) -> str:
-    """A string literal."""
+    """Return a string literal."""
     return "'" + text.replace("\\", "\\\\").replace("'", "\\'") + "'"
 
 
 def is_answer(sql: str, columns: Sequence[ColumnInfo]) -> bool:
-    """Whether a result of one row only confirms that a statement was executed."""
+    """Tell whether a result of one row only confirms that a statement was executed."""
     return len(columns) == 1 and (columns[0].name, columns[0].type) in FORMS and first_word(sql) in ANSWERED
 
 
 def answer(sql: str, value: object = None) -> str:
-    """The message for a statement that returned no rows, such as CREATE TABLE or INSERT 2."""
+    """Return the message for a statement that returned no rows, such as CREATE TABLE or INSERT 2."""
     first = first_word(sql)
     words = sql[sql.lower().index(first) :].split(None, 6)[1:] if first else []
     named = [word for word in words if word.upper() not in CREATE_FILLERS][:1] if first in OBJECT_VERBS else []

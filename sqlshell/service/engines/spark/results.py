@@ -31,8 +31,8 @@ NewWriter = Callable[[Pieces[pa.RecordBatch]], ResultWriter[pa.RecordBatch]]
 async def received(
     responses: AsyncIterator[Any], sql: str, options: RunOptions, instance: ResultFiles, new_writer: NewWriter
 ) -> Outcome:
-    """The outcome of an operation, whose rows are passed to what `new_writer` returns. Waiting for that, it asks for no
-    further response.
+    """Return the outcome of an operation, whose rows are passed to what `new_writer` returns. Waiting for that, it asks
+    for no further response.
 
     Raises Failure for a result that is too wide or does not begin with the first response, OSError, and the errors of
     `responses`.
@@ -90,7 +90,7 @@ class Batches:
             return [finished(text) for (text,) in rendered.fetchall()]
 
     def table(self, pieces: Sequence[pa.RecordBatch]) -> pa.Table:
-        """The columns as they are written to a file: values, or their strings where a file has no such type."""
+        """Return the columns as they are written to a file: values, or their strings where a file has no such type."""
         table = _numbered(pieces)
         names = table.column_names
         columns = [stored(kind, name) for kind, name in zip(self.kinds, names, strict=True)]

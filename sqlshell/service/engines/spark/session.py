@@ -90,7 +90,7 @@ class SparkSession(ServerSession):
         return bounded(super().columns(relation, options), options)
 
     async def taken_up(self, operation: str, options: RunOptions, sink: Sink) -> Outcome:
-        """The outcome of an operation that another process has begun. Ends the session in which it runs."""
+        """Return the outcome of an operation that another process has begun. Ends the session in which it runs."""
         session, _, number = operation.partition("/")
         self._handle, self._breaks = SparkHandle(session), self.client.breaks
         running = self._running = Operation(self.client, self.handle, number)
@@ -102,12 +102,12 @@ class SparkSession(ServerSession):
             await self._disconnect()
 
     async def rows(self, plan: Any) -> list[dict[str, Any]]:
-        """The rows of a plan, few, as Python objects by the names of the columns in lower case."""
+        """Return the rows of a plan, few, as Python objects by the names of the columns in lower case."""
         await self._prepare()
         return await self._rows(plan)
 
     async def columns_of(self, plan: Any, sql: str = "") -> list[ColumnInfo]:
-        """The columns of a plan, which is not run; `sql` is its statement, for errors."""
+        """Return the columns of a plan, which is not run; `sql` is its statement, for errors."""
         await self._prepare()
         async with self.explained(sql):
             return columns_of(await self.client.schema(plan, self.handle))

@@ -41,13 +41,13 @@ ENGINE: Final = {
 
 
 def columns_of(struct: Any) -> list[ColumnInfo]:
-    """The columns of a result, from the message DataType of its rows."""
+    """Return the columns of a result, from the message DataType of its rows."""
     return [_column(field) for field in struct.struct.fields]
 
 
 def type_name(kind: Any, *, exact: bool = False) -> str:
-    """The interface's name of a type; `exact` gives Spark's name for one that the interface does not have, also inside
-    of nested types."""
+    """Return the interface's name of a type; `exact` gives Spark's name for one that the interface does not have, also
+    inside of nested types."""
     name = kind.WhichOneof("kind")
     match name:
         case "decimal":

@@ -148,12 +148,12 @@ _PLACE: Final = re.compile(r"\{(\d)(?::(\w+))?\}|\{\{|\}\}")
 
 
 def may_need_translation(sql: str) -> bool:
-    """Whether a statement may contain a form of the dialect, as far as its text shows."""
+    """Tell whether a statement may contain a form of the dialect, as far as its text shows."""
     return len(sql) <= LONGEST and _FORMS.search(sql.lower()) is not None
 
 
 def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: str) -> Sequence[str]:
-    """The possible replacements of a call, in the order in which they are tried; "" is the call itself.
+    """Return the possible replacements of a call, in the order in which they are tried; "" is the call itself.
 
     Raises Failure for a function of the dialect without an equivalent in DuckDB (0A000), and for wrong arguments
     (42883).
@@ -176,7 +176,7 @@ def variants(text: BracketedTokens, arguments: Sequence[tuple[int, int]], name: 
 
 
 def unit(text: BracketedTokens, start: int, behind: int) -> str:
-    """A unit of time as a string literal. Raises Failure (0A000)."""
+    """Return a unit of time as a string literal. Raises Failure (0A000)."""
     return literal(_unit(text, start, behind))
 
 
@@ -240,7 +240,7 @@ def _pattern(text: BracketedTokens, start: int, behind: int) -> str:
 
 
 def path(text: BracketedTokens, start: int, behind: int) -> str:
-    """A JSON path as a string, without its mode. Raises Failure (0A000)."""
+    """Return a JSON path as a string, without its mode. Raises Failure (0A000)."""
     written = _string(text, start, behind, "a path")
     mode, _, rest = written.partition(" ")
     return literal(rest if mode.lower() in {"lax", "strict"} else written)

@@ -103,13 +103,13 @@ _MANY_ARGUMENTS: Final = ", ".join("111111111")
 
 
 def has_function(connection: duckdb.DuckDBPyConnection, name: str) -> bool:
-    """Whether a scalar function or macro of this name exists for the session."""
+    """Tell whether a scalar function or macro of this name exists for the session."""
     error = _binding_error(connection, f"SELECT {always_quoted(name)}({_MANY_ARGUMENTS})")
     return bool(error.get("error_subtype") != "MISSING_ENTRY")
 
 
 def mismatch(connection: duckdb.DuckDBPyConnection, sql: str) -> int | None:
-    """The position in a statement, in characters, of a function that does not accept its arguments.
+    """Return the position in a statement, in characters, of a function that does not accept its arguments.
 
     None if all do, or if there is another error. Binding advances sequences outside of a READ ONLY transaction.
     """
@@ -142,7 +142,7 @@ class _Frame(Struct):
 
 
 def translated(sql: str, is_own: Callable[[str], bool], mismatch: Callable[[str], int | None]) -> Translation | None:
-    """The statement translated into DuckDB's SQL; None if there is nothing to translate.
+    """Return the statement translated into DuckDB's SQL; None if there is nothing to translate.
 
     `is_own` says whether a function exists without translation; `mismatch` returns the position of a function that does
     not accept its arguments, None if all do. Raises Failure for what DuckDB does not support.

@@ -38,28 +38,29 @@ class BracketedTokens:
         return len(self.tokens)
 
     def word(self, at: int) -> str:
-        """The bare word at a token in capitals, "" for anything else and outside of the statement."""
+        """Return the bare word at a token in capitals, "" for anything else and outside of the statement."""
         return self.tokens[at].word if 0 <= at < len(self.tokens) else ""
 
     def sign(self, at: int) -> str:
-        """The punctuation character at a token, "" for anything else."""
+        """Return the punctuation character at a token, "" for anything else."""
         if not 0 <= at < len(self.tokens):
             return ""
         token = self.tokens[at]
         return token.text if token.kind == "sign" else ""
 
     def is_name(self, at: int) -> bool:
-        """Whether a token is a bare word or a quoted name."""
+        """Tell whether a token is a bare word or a quoted name."""
         return 0 <= at < len(self.tokens) and self.tokens[at].kind in {"word", "name"}
 
     def joined(self, at: int, signs: str) -> bool:
-        """Whether the token begins these characters, with nothing between them."""
+        """Tell whether the token begins these characters, with nothing between them."""
         return all(self.sign(at + number) == sign for number, sign in enumerate(signs)) and all(
             self.tokens[left].end == self.tokens[right].start for left, right in pairwise(range(at, at + len(signs)))
         )
 
     def arguments(self, at: int) -> list[tuple[int, int]]:
-        """The first token of each argument in the parentheses at a token, and the token after the last argument."""
+        """Return the first token of each argument in the parentheses at a token, and the token after the last
+        argument."""
         end = self.closing.get(at)
         if end is None:
             return []
@@ -68,7 +69,7 @@ class BracketedTokens:
         return [] if ranges == [(at + 1, at + 1)] else ranges
 
     def written(self, first: int, behind: int) -> str:
-        """The text from one token to before another one."""
+        """Return the text from one token to before another one."""
         return self.sql[self.tokens[first].start : self.tokens[behind - 1].end] if first < behind else ""
 
 
@@ -105,7 +106,8 @@ class Edits:
             self.before.setdefault(at, []).extend(texts)
 
     def applied(self, text: BracketedTokens) -> TranslatedStatement:
-        """The statement with all edits. Line numbers do not change, because the text between tokens is not edited."""
+        """Return the statement with all edits. Line numbers do not change, because the text between tokens is not
+        edited."""
         sql, taken = text.sql, 0
         pieces: list[tuple[str, int, bool]] = []
         for at in sorted(self.instead.keys() | self.before.keys() | self.behind.keys()):
