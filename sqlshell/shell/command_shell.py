@@ -218,12 +218,11 @@ class CommandShell(ShellComponents, abc.ABC):
 
         Stops too if a result has fewer rows than `min_rows`. Each result replaces the previous one.
         """
-        from sqlshell.shell.running.repeating import Repeat, Repeater
+        from sqlshell.shell.running.repeating import Repeat, run_repeatedly
 
         with self._acting():
             statement = self._statement_of_service(name)
-            repeater = Repeater(self, self.submitter)
-            await repeater.run(statement, Repeat(seconds, times, min_rows))
+            await run_repeatedly(self, self.submitter, statement, Repeat(seconds, times, min_rows))
 
     async def fetch(self, statement_id: str) -> None:
         """Show the result of an earlier statement."""
@@ -248,10 +247,10 @@ class CommandShell(ShellComponents, abc.ABC):
 
     async def replay(self, path: Own) -> None:
         """Run a transcript again."""
-        from sqlshell.shell.records.replay import Replayer
+        from sqlshell.shell.records.replay import replay
 
         with self._acting():
-            await Replayer(self, self.submitter).run(path)
+            await replay(self, self.submitter, path)
 
     # Scripts and text.
 

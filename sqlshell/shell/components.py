@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Literal
 
 from msgspec import Struct
 
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.origin import Own
+from sqlshell.origin import Own, Text
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.connection import Environment
 from sqlshell.shell.front_end import FrontEnd
@@ -27,33 +28,41 @@ if TYPE_CHECKING:
     from sqlshell.shell.records.run_records import Statistics
 
 
-class CommandInfo(Protocol):
+Changes = Literal["", "text", "shell"]
+"""The changes of a command to this shell: the "text" that the script sends, other state of the "shell", or neither.
+
+Only the first are run by --dry-run, and both are run again by --resume.
+"""
+
+
+class CommandInfo(Struct, frozen=True):
     """A command as help, completion, and runs that print or record it know it."""
 
-    @property
-    def name(self) -> str: ...
+    name: str
+    usage: str
+    help: str
+    aliases: tuple[str, ...] = ()
+    group: str = ""
+    """The title of its group in `\\?`."""
+    sends: bool = False
+    """Whether it sends the query buffer."""
+    changes: Changes = ""
+    """The part of this shell that it changes."""
+    verbatim: bool = False
+    """Whether its argument is the rest of the line; its usage only describes the contents."""
 
     @property
-    def usage(self) -> str: ...
+    def summary(self) -> str:
+        """The first sentence of its help."""
+        return self.help.partition("\n")[0]
 
-    @property
-    def help(self) -> str: ...
+    def sends_with(self, text: str) -> bool:
+        """Whether the command sends the query buffer if `text` is the rest of its line."""
+        return self.sends and not (text.strip() and self.verbatim)
 
-    @property
-    def summary(self) -> str: ...
-
-    @property
-    def aliases(self) -> tuple[str, ...]: ...
-
-    @property
-    def group(self) -> str: ...
-
-    @property
-    def changes(self) -> str: ...
-
-    def sends_with(self, args: str) -> bool: ...
-
-    def parsed(self, variables: Variables, text: Own, name: str) -> object: ...
+    def parsed(self, values: Mapping[str, Text], text: Own, typed: str = "") -> Sequence[str]:
+        """Return the arguments. Raises UsageError if they do not match the usage."""
+        raise NotImplementedError
 
 
 class ScriptModes(Struct, frozen=True, eq=False):

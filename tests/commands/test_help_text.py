@@ -3,27 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from msgspec import Struct
 
 from sqlshell.shell.commands.help_text import overview
-
-
-class Info(Struct):
-    """A command as the list shows it."""
-
-    name: str
-    usage: str = ""
-    summary: str = "Does it. And more."
-    group: str = "Group"
-    help: str = ""
-    aliases: tuple[str, ...] = ()
-    changes: str = ""
-
-    def sends_with(self, args: str) -> bool:
-        return False
-
-    def parsed(self, variables: object, text: str, name: str) -> None:
-        return None
+from sqlshell.shell.components import CommandInfo
 
 
 @pytest.mark.parametrize(
@@ -41,5 +23,5 @@ class Info(Struct):
     ],
 )
 def test_arguments_are_shown_as_long_as_there_is_room(usage: str, head: str) -> None:
-    lines = overview([Info("copy", usage)], 80).splitlines()
+    lines = overview([CommandInfo("copy", usage, "Does it. And more.", group="Group")], 80).splitlines()
     assert lines[-2:] == ["Group", f"  {head.ljust(23)} Does it"]

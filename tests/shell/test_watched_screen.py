@@ -13,7 +13,7 @@ import pytest
 
 from sqlshell.result import Batch, Column, Result
 from sqlshell.shell.results.rows import collect
-from sqlshell.shell.running.repeating import _changes, _View
+from sqlshell.shell.running.repeating import Repeat, _changes, _View
 
 
 @pytest.fixture
@@ -22,8 +22,9 @@ def drawn(monkeypatch: pytest.MonkeyPatch) -> tuple[_View, list[str]]:
     found: list[str] = []
     monkeypatch.setenv("LC_ALL", "C.UTF-8")
     monkeypatch.setattr(shutil, "get_terminal_size", lambda: os.terminal_size((20, 6)))
-    nothing, output = cast("Any", None), cast("Any", SimpleNamespace(draw=found.append))
-    return _View(nothing, output, nothing, nothing), found
+    output = SimpleNamespace(draw=found.append)
+    parts = cast("Any", SimpleNamespace(session=None, result_output=output, diagnostics=None))
+    return _View(parts, Repeat(1.0)), found
 
 
 def lines(text: str) -> list[str]:

@@ -14,15 +14,13 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final, Literal, TypeVar
-
-from msgspec import Struct
+from typing import Final, TypeVar
 
 from sqlshell.config.peers import command_remedy
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, own_text
 from sqlshell.shell.command_shell import CommandShell
-from sqlshell.shell.components import CommandInfo
+from sqlshell.shell.components import Changes, CommandInfo
 from sqlshell.spelling import did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
@@ -71,37 +69,13 @@ Known = TypeVar("Known", bound=CommandInfo)
 
 Body = Callable[[CommandShell, Args], Awaitable[None]]
 
-Changes = Literal["", "text", "shell"]
-"""The changes of a command to this shell: the "text" that the script sends, other state of the "shell", or neither.
 
-Only the first are run by --dry-run, and both are run again by --resume.
-"""
+class Command(CommandInfo, frozen=True, kw_only=True):
+    """A command with what it does."""
 
-
-class Command(Struct, frozen=True):
-    name: str
-    usage: str
-    help: str
     body: Body
-    aliases: tuple[str, ...] = ()
-    group: str = ""
-    """The title of its group in `\\?`."""
-    sends: bool = False
-    """Whether it sends the query buffer."""
-    changes: Changes = ""
-    """The part of this shell that it changes."""
-    verbatim: bool = False
-    """Whether its argument is the rest of the line; its usage only describes the contents."""
     data: frozenset[str] = frozenset()
     """The placeholders that accept values from a service, because they do not open, run or set anything."""
-
-    @property
-    def summary(self) -> str:
-        return self.help.partition("\n")[0]
-
-    def sends_with(self, text: str) -> bool:
-        """Whether the command sends the query buffer if `text` is the rest of its line."""
-        return self.sends and not (text.strip() and self.verbatim)
 
     async def run(self, shell: CommandShell, text: Own, typed: str = "", words: Sequence[Own] | None = None) -> None:
         """Run the command with the rest of its line, or with `words`, which the user gave as separate arguments.
@@ -140,8 +114,8 @@ def command(
             name,
             usage,
             inspect.getdoc(body) or "",
-            body,
             aliases,
+            body=body,
             sends=sends,
             changes=changes,
             verbatim=verbatim,

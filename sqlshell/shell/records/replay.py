@@ -23,6 +23,7 @@ from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.run_records import DigestedBatches, RecordedResult, TranscriptRecord, read
 from sqlshell.shell.running.submitting import Submitter, Use
+from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement
 
@@ -38,87 +39,79 @@ class NotRun(ShellError):
     """A statement that was not sent again, with the reason."""
 
 
-class Replayer:
-    """Runs transcripts again."""
-
-    def __init__(self, components: ShellComponents, submitter: Submitter) -> None:
-        self._session = components.session
-        self._result_output = components.result_output
-        self._diagnostics = components.diagnostics
-        self._submitter = submitter
-
-    async def run(self, path: Own) -> None:
-        """Run each statement and report differences. Raises OutcomeMismatch, UsageError, and what ends a script."""
-        done = differing = skipped = 0
-        for number, record in read(path):
-            if not done + skipped:
-                self._adopt_context(record)
-            head = f"{path}:{number}: {one_line(record.statement, 60)}\n"
-            try:
-                differences = await self._run(record)
-            except NotRun as why:
-                skipped += 1
-                self._result_output.print(f"{head}  not run: {why.message}\n", with_results=True)
-                continue
-            done += 1
-            if differences:
-                differing += 1
-                details = "\n".join(f"  {line}" for line in differences)
-                self._result_output.print(f"{head}{details}\n", with_results=True)
-        what = f"{format_count(done, 'statement')} run again"
-        if differing or skipped:
-            details = (
-                f"{differing} {'differs' if differing == 1 else 'differ'}"
-                if differing
-                else "no differences"
-                if done
-                else ""
-            )
-            left = f"{skipped} not run" if skipped else ""
-            raise OutcomeMismatch(", ".join(filter(None, [what, details, left])))
-        self._diagnostics.report(f"{what}, no differences")
-
-    def _adopt_context(self, record: TranscriptRecord) -> None:
-        state = self._session.state
-        known = dict(state.context.parts())
-        missing = {name: record.context[name] for name in INHERITED if record.context.get(name) and not known[name]}
-        if not state.connection.embedded:
-            state.context = replace(state.context, **missing)
-
-    async def _run(self, record: TranscriptRecord) -> Sequence[str]:
-        """Run one statement and return the differences. Raises NotRun, and errors that end a script."""
-        if record.redacted:
-            raise NotRun("its secrets were not recorded")
-        if loads_rows(record.statement):
-            raise NotRun("the rows of a load are not recorded")
-        results: list[RecordedResult] = []
-
-        async def take(result: Result) -> Summary:
-            digested = DigestedBatches(result)
-            rows = 0
-            try:
-                async for batch in digested:
-                    rows += len(batch.rows)
-            finally:
-                await digested.aclose()
-            summary = Summary(rows, True)
-            results.append(digested.recorded(summary))
-            return summary
-
-        state, message = sqlstate.DONE, ""
+async def replay(components: ShellComponents, submitter: Submitter, path: Own) -> None:
+    """Run each statement and report differences. Raises OutcomeMismatch, UsageError, and what ends a script."""
+    done = differing = skipped = 0
+    for number, record in read(path):
+        if not done + skipped:
+            _adopt_context(components.session.state, record)
+        head = f"{path}:{number}: {one_line(record.statement, 60)}\n"
         try:
-            # Not the user's own text: it cannot name files to upload or variables.
-            text = service_text(record.statement, "a transcript's statement")
-            statement = Statement(text.text, 0, 0, True, foreign=text.foreign)
-            await self._submitter.submit(statement, Use(take, opens_files=True), verbatim=True)
-        except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
-            raise
-        except UsageError as error:
-            # A statement that the shell itself refuses, for example by policy, never reached the service.
-            raise NotRun(error.message) from error
-        except ShellError as error:
-            state, message = error.where.sql_state or "XX000", error.message
-        return list(_differences(record, state, message, results))
+            differences = await _run(submitter, record)
+        except NotRun as why:
+            skipped += 1
+            components.result_output.print(f"{head}  not run: {why.message}\n", with_results=True)
+            continue
+        done += 1
+        if differences:
+            differing += 1
+            details = "\n".join(f"  {line}" for line in differences)
+            components.result_output.print(f"{head}{details}\n", with_results=True)
+    what = f"{format_count(done, 'statement')} run again"
+    if differing or skipped:
+        details = (
+            f"{differing} {'differs' if differing == 1 else 'differ'}"
+            if differing
+            else "no differences"
+            if done
+            else ""
+        )
+        left = f"{skipped} not run" if skipped else ""
+        raise OutcomeMismatch(", ".join(filter(None, [what, details, left])))
+    components.diagnostics.report(f"{what}, no differences")
+
+
+def _adopt_context(state: SessionState, record: TranscriptRecord) -> None:
+    known = dict(state.context.parts())
+    missing = {name: record.context[name] for name in INHERITED if record.context.get(name) and not known[name]}
+    if not state.connection.embedded:
+        state.context = replace(state.context, **missing)
+
+
+async def _run(submitter: Submitter, record: TranscriptRecord) -> Sequence[str]:
+    """Run one statement and return the differences. Raises NotRun, and errors that end a script."""
+    if record.redacted:
+        raise NotRun("its secrets were not recorded")
+    if loads_rows(record.statement):
+        raise NotRun("the rows of a load are not recorded")
+    results: list[RecordedResult] = []
+
+    async def take(result: Result) -> Summary:
+        digested = DigestedBatches(result)
+        rows = 0
+        try:
+            async for batch in digested:
+                rows += len(batch.rows)
+        finally:
+            await digested.aclose()
+        summary = Summary(rows, True)
+        results.append(digested.recorded(summary))
+        return summary
+
+    state, message = sqlstate.DONE, ""
+    try:
+        # Not the user's own text: it cannot name files to upload or variables.
+        text = service_text(record.statement, "a transcript's statement")
+        statement = Statement(text.text, 0, 0, True, foreign=text.foreign)
+        await submitter.submit(statement, Use(take, opens_files=True), verbatim=True)
+    except (ConnectionFailed, NotAuthenticated, Interrupted, OutputError):
+        raise
+    except UsageError as error:
+        # A statement that the shell itself refuses, for example by policy, never reached the service.
+        raise NotRun(error.message) from error
+    except ShellError as error:
+        state, message = error.where.sql_state or "XX000", error.message
+    return list(_differences(record, state, message, results))
 
 
 def _differences(

@@ -462,7 +462,15 @@ class Foreground:
         return Interrupted("stopped waiting; the statement was left running", fetch_hint, where)
 
     def _fetch_hint(self, statement_id: str, purpose: str) -> str:
-        return _fetch_command(self._session, statement_id, can_refetch=self._client.can_refetch, purpose=purpose)
+        """The command that fetches a result later, with its `purpose`; "" if no command can.
+
+        The embedded service stops when its shell or script ends.
+        """
+        ends = self._session.embedded and not self._session.interactive
+        if ends or not (self._client.can_refetch and statement_id):
+            return ""
+        command = "\\fetch" if self._session.interactive else "sqlshell fetch"
+        return f"{command} {statement_id} {purpose}"
 
     def _record_failure(self, running: Running, error: ShellError) -> None:
         state = error.where.sql_state
@@ -505,14 +513,3 @@ def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: b
         # The result's message, if it has one, is a warning above.
         return text if result.message else f"{text} (stopped at the row limit)"
     return text if complete or rows == result.row_count else f"{text} read (stopped early)"
-
-
-def _fetch_command(session: Session, statement_id: str, *, can_refetch: bool, purpose: str) -> str:
-    """The command that fetches a result later, with its `purpose`; "" if no command can.
-
-    `can_refetch` says whether the service keeps results. The embedded service stops when its shell or script ends.
-    """
-    if not (can_refetch and statement_id) or (session.embedded and not session.interactive):
-        return ""
-    command = "\\fetch" if session.interactive else "sqlshell fetch"
-    return f"{command} {statement_id} {purpose}"

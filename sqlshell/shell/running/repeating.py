@@ -9,16 +9,14 @@ from collections.abc import Sequence
 
 from msgspec import Struct
 
-from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result, Rows
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.components import ShellComponents
-from sqlshell.shell.results.result_output import ResultOutput, live
+from sqlshell.shell.results.result_output import live
 from sqlshell.shell.results.rows import collect, result_of
 from sqlshell.shell.running.submitting import Submitter, Use
-from sqlshell.shell.session import Session
 from sqlshell.sql.script.items import Statement
 
 MAX_ROWS = 10_000
@@ -36,67 +34,59 @@ class Repeat(Struct, frozen=True):
     min_rows: int = 0
 
 
-class Repeater:
-    """Runs a statement until its number of runs, or its minimum of rows, is reached, or the user stops it."""
+async def run_repeatedly(
+    components: ShellComponents, submitter: Submitter, statement: Statement | None, repeat: Repeat
+) -> None:
+    """Run a statement, or the last one (None), until its number of runs or its minimum of rows is reached, or the user
+    stops it. Raises the errors of running it.
+    """
+    interactive = components.session.interactive
+    try:
+        with (
+            components.foreground.delaying_cancel_notice(CANCEL_NOTICE_SECONDS),
+            components.front_end.hiding_input(),
+        ):
+            interrupted = await _run(components, submitter, statement, repeat)
+    except Interrupted as error:
+        # Ctrl-C is the way to stop; only a statement that may still run is worth a message.
+        interrupted = interactive and bool(error.where.sql_state)
+        if not interrupted:
+            raise
+    if interrupted:
+        # After the ^C that the terminal wrote.
+        components.result_output.print("\n")
 
-    def __init__(
-        self,
-        components: ShellComponents,
-        submitter: Submitter,
-    ) -> None:
-        self._session = components.session
-        self._front_end = components.front_end
-        self._buffer = components.buffer
-        self._result_output = components.result_output
-        self._diagnostics = components.diagnostics
-        self._submitter = submitter
-        self._foreground = components.foreground
-        self._interruption = components.interruption
 
-    async def run(self, statement: Statement | None, repeat: Repeat) -> None:
-        """Run the statement, or the last one (None). Raises the errors of running it."""
+async def _run(components: ShellComponents, submitter: Submitter, statement: Statement | None, repeat: Repeat) -> bool:
+    """Returns whether the user stopped it between two runs."""
+    view = _View(components, repeat)
+    interruption, interactive = components.interruption, components.session.interactive
+    done = 0
+    while True:
+        began = time.monotonic()
+        again = statement or components.buffer.last
+        await submitter.submit(again, Use(view.show), verbatim=statement is None)
+        done += 1
+        if (repeat.times and done >= repeat.times) or view.rows < repeat.min_rows or view.reader_left:
+            return False
+        if interactive and interruption.take_pending():
+            return True
         try:
-            with self._foreground.delaying_cancel_notice(CANCEL_NOTICE_SECONDS), self._front_end.hiding_input():
-                interrupted = await self._run_repeatedly(statement, repeat)
-        except Interrupted as error:
-            # Ctrl-C is the way to stop; only a statement that may still run is worth a message.
-            interrupted = self._session.interactive and bool(error.where.sql_state)
-            if not interrupted:
+            left = repeat.seconds - (time.monotonic() - began)
+            await interruption.interruptible(asyncio.sleep(max(0.0, left)), "watch")
+        except Interrupted:
+            if not interactive:
                 raise
-        if interrupted:
-            # After the ^C that the terminal wrote.
-            self._result_output.print("\n")
-
-    async def _run_repeatedly(self, statement: Statement | None, repeat: Repeat) -> bool:
-        """Returns whether the user stopped it between two runs."""
-        view = _View(self._session, self._result_output, self._diagnostics, repeat)
-        interruption, interactive = self._interruption, self._session.interactive
-        done = 0
-        while True:
-            began = time.monotonic()
-            use = Use(view.show)
-            await self._submitter.submit(statement or self._buffer.last, use, verbatim=statement is None)
-            done += 1
-            if (repeat.times and done >= repeat.times) or view.rows < repeat.min_rows or view.reader_left:
-                return False
-            if interactive and interruption.take_pending():
-                return True
-            try:
-                left = repeat.seconds - (time.monotonic() - began)
-                await interruption.interruptible(asyncio.sleep(max(0.0, left)), "watch")
-            except Interrupted:
-                if not interactive:
-                    raise
-                return True
+            return True
 
 
 class _View:
     """Shows one result after another, each in place of the previous one if possible."""
 
-    def __init__(self, session: Session, result_output: ResultOutput, diagnostics: Diagnostics, repeat: Repeat) -> None:
-        self._session = session
-        self._result_output = result_output
-        self._diagnostics = diagnostics
+    def __init__(self, components: ShellComponents, repeat: Repeat) -> None:
+        self._session = components.session
+        self._result_output = components.result_output
+        self._diagnostics = components.diagnostics
         self._repeat = repeat
         self._previous: Rows = []
         self._lines = 0
