@@ -24,7 +24,7 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import CatalogQuery, Outcome, RunOptions
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.kind import Execution, OfKind, Services
+from sqlshell.service.objects.kind import Execution, OfKind
 from sqlshell.service.objects.secret import Secret
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Sessions
@@ -646,13 +646,12 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
     organizations = Organizations(Catalog(storage), Settings(), None, engine, embedded=True)
     sessions = Sessions(organizations, Settings())
     session = sessions.connect(Caller(OPERATOR, "", tuple(ROLES)))
-    services = Services(organizations, sessions, Settings(quota=1 << 20))
     catalog, organization = organizations.catalog, session.organization.id
 
     def update(**options: str) -> None:
         record = Statement("", organization, "", Spool(Path, 1), ContextEcho())
         asked = OfKind(verb="update", of=Secret(), names=("x",), options=options)
-        given = ("", session, session_options, record.spool, record.is_canceled, services, ())
+        given = ("", session, session_options, record.spool, record.is_canceled, sessions, ())
         asked.run(Execution(*given, lambda sql: Outcome(), lambda outcome, *of: outcome, list, lambda asked: Outcome()))
 
     session_options = RunOptions()

@@ -14,7 +14,7 @@ import pytest
 from sqlshell.service.catalog import ORGANIZATION_ID
 from sqlshell.service.dialect.forms import compiled
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.grammar import FOR_ENGINE, INTERFACE, SERVER, read
+from sqlshell.service.objects.grammar import FOR_ENGINE, INTERFACE, SERVER
 from sqlshell.service.objects.relation import without_key
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
@@ -59,7 +59,7 @@ def test_every_form_can_be_read() -> None:
     ],
 )
 def test_a_form_is_found_by_the_words_that_tell_its_kind(sql: str, kind: str) -> None:
-    assert getattr(read(sql), "kind", "") == kind
+    assert getattr(INTERFACE.read(sql), "kind", "") == kind
 
 
 def statements() -> list[str]:
@@ -87,7 +87,7 @@ def client(served: Served) -> Iterator[Client]:
 def refused(sql: str) -> str:
     """What is wrong with a statement."""
     with pytest.raises(Failure) as raised:
-        read(sql)
+        INTERFACE.read(sql)
     return f"{raised.value.sql_state} {raised.value.message}"
 
 
@@ -121,7 +121,7 @@ def test_no_form_is_the_clients_error(client: Client) -> None:
 )
 def test_options_are_read_as_they_are_written(given: str, options: dict[str, str]) -> None:
     for verb in ("create store s", "UPDATE STORE `s`", 'create /**/ Store "s"'):
-        asked: Any = read(f"{verb} with({given}) ;")
+        asked: Any = INTERFACE.read(f"{verb} with({given}) ;")
         assert (asked.kind, asked.names, asked.options) == ("store", ("s",), options)
 
 
@@ -163,24 +163,26 @@ def test_a_syntax_error_has_its_place(sql: str, message: str) -> None:
     ],
 )  # fmt: skip
 def test_what_is_the_engines_stays_so(sql: str) -> None:
-    assert read(sql) is None
+    assert INTERFACE.read(sql) is None
 
 
 def test_names_are_bare_or_in_quotes_of_either_kind() -> None:
-    asked: Any = read('DROP relation `a``B` . "C""d" /* e */ . Fg')
+    asked: Any = INTERFACE.read('DROP relation `a``B` . "C""d" /* e */ . Fg')
     assert asked.names == ("a`B", 'C"d', "fg")
-    asked = read('list entities in "db"."schema" in store `S`;')
+    asked = INTERFACE.read('list entities in "db"."schema" in store `S`;')
     assert (asked.what, asked.names, asked.store) == ("entities", ("db", "schema"), "S")
-    asked = read("print entity orders.2024.csv in store s with ( 'from_beginning' )")
+    asked = INTERFACE.read("print entity orders.2024.csv in store s with ( 'from_beginning' )")
     assert (asked.names, asked.store, asked.from_beginning) == (("orders", "2024.csv"), "s", True)
 
 
 @pytest.mark.parametrize("what", ["compute_pools", "schema_registries", "function_sources", "api_tokens", "no_kind"])
 def test_what_is_listed_may_be_two_words(what: str) -> None:
-    asked: Any = read(f"list {what}")
+    asked: Any = INTERFACE.read(f"list {what}")
     assert asked.what == what
     if what != "no_kind":
-        assert read(f"LIST {what.replace('_', ' ')} where x = 1") == read(f"list {what} where x = 1")
+        assert INTERFACE.read(f"LIST {what.replace('_', ' ')} where x = 1") == INTERFACE.read(
+            f"list {what} where x = 1"
+        )
 
 
 def test_a_key_is_taken_out_of_columns() -> None:

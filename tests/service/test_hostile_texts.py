@@ -13,7 +13,7 @@ from sqlshell.service.dialect import changes, lexer
 from sqlshell.service.engines.duckdb.copying import check_files, copied_out
 from sqlshell.service.engines.duckdb.statement import check_setting
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.grammar import read
+from sqlshell.service.objects.grammar import INTERFACE
 from sqlshell.service.objects.query import Application
 from sqlshell.service.objects.relation import without_key
 from sqlshell.service.statements.texts import read_text, redacted_statements
@@ -56,7 +56,7 @@ TEXTS = {
 @pytest.mark.parametrize("text", TEXTS.values(), ids=list(TEXTS))
 def test_a_text_is_read_in_linear_time(text: str) -> None:
     with contextlib.suppress(Failure):
-        read(text)
+        INTERFACE.read(text)
     changes.read_change(text)
     changes.change_of(text)
     without_key(text)
@@ -70,13 +70,13 @@ def test_a_text_is_read_in_linear_time(text: str) -> None:
 
 
 def test_comments_and_blanks_are_no_part_of_a_statement() -> None:
-    asked: Any = read("/**//**/ use -- x\n database /* y */ d")
+    asked: Any = INTERFACE.read("/**//**/ use -- x\n database /* y */ d")
     assert (asked.title, asked.names) == ("USE DATABASE", ("d",))
     application = "begin application a create table t (i int); insert into t values (1); end application"
-    found = read(f"/* one */ {application}  ")
+    found = INTERFACE.read(f"/* one */ {application}  ")
     assert isinstance(found, Application)
     assert (found.name, len(found.statements)) == ("a", 2)
-    assert read("begin application a select 1; end application x") is None
+    assert INTERFACE.read("begin application a select 1; end application x") is None
 
 
 def test_the_others_run_while_statements_are_looked_through_for_secrets() -> None:

@@ -11,7 +11,6 @@ from collections.abc import Collection
 from msgspec import Struct
 
 from sqlshell.sql.analysis.tokens import tokens
-from sqlshell.sql.identifiers import always_quoted
 from sqlshell.sql.script.lexical_rules import IN_WORD, LETTER
 
 Names = tuple[str, ...]
@@ -139,13 +138,6 @@ class Tokens:
             return Token(kind, match[0], match[0].upper() if kind == WORD else match[0], token.start, self._at)
         # A string or name that is not terminated is neither.
         return Token(SIGN, token.text, token.text, token.start, token.end)
-
-
-def dotted(names: Names) -> str:
-    """A dotted name as text, quoted where necessary."""
-    return ".".join(
-        part if re.fullmatch(r"[a-z_][\w$-]*", part) and part.islower() else always_quoted(part) for part in names
-    )
 
 
 def targets(sql: str, verbs: Collection[str]) -> list[Names]:

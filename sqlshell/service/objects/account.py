@@ -92,22 +92,22 @@ class Organization(Kind):
 
     def create(self, asked: OfKind, execution: Execution) -> None:
         execution.check_operator()
-        execution.services.organizations.add(asked.name)
+        execution.organizations.add(asked.name)
 
     def use(self, asked: OfKind, execution: Execution) -> None:
-        execution.session.use_organization(asked.name, execution.services.organizations)
+        execution.session.use_organization(asked.name, execution.organizations)
 
     def drop(self, asked: OfKind, execution: Execution) -> None:
         execution.check_operator()
-        organizations, wanted = execution.services.organizations, self._id(asked.name, execution)
+        organizations, wanted = execution.organizations, self._id(asked.name, execution)
         organizations.check_not_last()
         if wanted == execution.organization.id:
             raise Failure(sqlstate.DEPENDENTS, f"organization {asked.name!r} is in use by this session")
-        execution.services.sessions.close_organization(wanted)
+        execution.sessions.close_organization(wanted)
         organizations.drop(wanted)
 
     def listed(self, place: Place, execution: Execution) -> Listed:
-        catalog, broken = execution.organization.catalog, execution.services.organizations.broken
+        catalog, broken = execution.organization.catalog, execution.organizations.broken
         known = [item for item in catalog.organizations() if execution.session.caller.may_see(item[0])]
         states = {key: f"broken: {broken[key]}" if key in broken else "ready" for key, _ in known}
         shown = (*self.listing, *(columns("state") if any(key in broken for key, _ in known) else ()))

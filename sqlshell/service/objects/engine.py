@@ -126,7 +126,7 @@ class ComputePool(Kind):
         if asked.name == DEFAULT:
             raise Failure(sqlstate.DEPENDENTS, f"cannot drop compute pool {DEFAULT!r}: it is predefined")
         super().drop(asked, execution)
-        execution.services.sessions.leave_dropped_object(execution.organization.id, self.name, asked.name)
+        execution.sessions.leave_dropped_object(execution.organization.id, self.name, asked.name)
 
     def facts(self, scope: Scope) -> list[Facts]:
         known = {item.name: item for item in scope.kept(self.name)}

@@ -184,7 +184,7 @@ class _Source(Kind):
             raise Failure(sqlstate.SYNTAX, f"CREATE {self.title} {needs}")
         path = attachment_named(execution.files, wanted).path
         kept = sum(item.detail["size"] for kind in SOURCES for item in execution.scope.kept(kind))
-        most = execution.services.settings.resources_size
+        most = execution.settings.resources_size
         if kept + path.stat().st_size > most:
             message = f"the sources of the organization would exceed {most / (1 << 30):g} GiB"
             raise Failure(sqlstate.LIMIT, message)

@@ -96,8 +96,3 @@ class ParsedStatement:
             return self.statement() is None
         except Failure:
             return False
-
-
-def read(sql: str, dialect: Dialect = INTERFACE) -> DialectStatement | None:
-    """Parse a statement of the dialect; None if it is for the engine. Raises Failure."""
-    return dialect.read(sql)

@@ -62,14 +62,6 @@ class Needs(Struct, frozen=True):
 EVERYTHING = Needs(Work.ENGINE, PARTS, database=True)
 
 
-class Services(Struct, frozen=True):
-    """What statements about objects use of the service."""
-
-    organizations: Organizations
-    sessions: Sessions
-    settings: Settings
-
-
 class Execution(Struct, frozen=True):
     """The execution of one statement of the dialect, in a thread. Methods raise Failure.
 
@@ -83,7 +75,7 @@ class Execution(Struct, frozen=True):
     options: RunOptions
     sink: Sink
     is_canceled: Callable[[], bool]
-    services: Services
+    sessions: Sessions
     files: Sequence[Attachment]
     run_engine: Callable[[str], Result]
     created: Callable[[Outcome, str, Relation], Outcome]
@@ -93,6 +85,14 @@ class Execution(Struct, frozen=True):
     @property
     def organization(self) -> Organization:
         return self.session.organization
+
+    @property
+    def organizations(self) -> Organizations:
+        return self.organization.owner
+
+    @property
+    def settings(self) -> Settings:
+        return self.organizations.settings
 
     @property
     def scope(self) -> Scope:
@@ -131,14 +131,14 @@ class Execution(Struct, frozen=True):
 
     def check_names(self, names: Names) -> None:
         """Raises Failure if a name is invalid or too long."""
-        if any(len(name) > self.services.settings.name_length for name in names):
-            raise Failure("42622", f"the name is longer than {self.services.settings.name_length} characters")
+        if any(len(name) > self.settings.name_length for name in names):
+            raise Failure("42622", f"the name is longer than {self.settings.name_length} characters")
         for name in names:
             check_name(name)
 
     def check_options(self, options: Mapping[str, str]) -> None:
         """Raises Failure if an option is too long."""
-        settings = self.services.settings
+        settings = self.settings
         for name, value in options.items():
             if len(name) > settings.name_length or len(value) > settings.option_length:
                 message = f"the value of {name[:40]!r} is longer than {settings.option_length} characters"
@@ -147,7 +147,7 @@ class Execution(Struct, frozen=True):
     def check_number(self, kind: Kind) -> None:
         """Raises Failure if there are too many objects of a kind."""
         number = kind.number(self)
-        if number >= self.services.settings.objects:
+        if number >= self.settings.objects:
             where = "service" if kind.name == "organization" else "organization"
             shown = kind.name.replace("_", " ")
             raise Failure(
@@ -160,7 +160,7 @@ class Execution(Struct, frozen=True):
         if self.session.connection.database == name:
             message = f"{kind} {name!r} is in use by this session; run USE DATABASE with another database first"
             raise Failure(sqlstate.DEPENDENTS, message)
-        if user := self.services.sessions.using(self.organization.id, name):
+        if user := self.sessions.using(self.organization.id, name):
             message = f"{kind} {name!r} is in use by session {user.name!r}; run TERMINATE SESSION {user.name!r} first"
             raise Failure(sqlstate.DEPENDENTS, message)
 

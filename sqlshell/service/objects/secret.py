@@ -83,7 +83,7 @@ class Secret(_Sealed):
 
     def run(self, asked: OfKind, execution: Execution) -> Result:
         """Leave the DROP of a secret of an embedded engine to it."""
-        embedded = execution.services.organizations.is_embedded
+        embedded = execution.organizations.is_embedded
         if asked.verb == "drop" and embedded and execution.find(self.name, asked.name) is None:
             return execution.run_engine(execution.sql)
         return super().run(asked, execution)
@@ -161,7 +161,7 @@ class SchemaRegistry(_Sealed):
         """Request the subjects of a registry. Raises Failure, whose message contains no part of the response."""
         # The test sends the registry's password.
         execution.require(Rights.OBJECTS, "TEST SCHEMA_REGISTRY")
-        organization, hosts = execution.organization, execution.services.organizations.registry_hosts
+        organization, hosts = execution.organization, execution.organizations.registry_hosts
         item = execution.get(self.name, name)
         headers = _authorization(item, organization)
         until = time.monotonic() + outgoing.SECONDS

@@ -53,7 +53,7 @@ class Store(Kind):
     relation = columns("name", "type", "status=state", "status_message=message", "uri", *OWNED)
 
     def create(self, asked: OfKind, execution: Execution) -> None:
-        detail = stores.read_options(asked.options, execution.services.organizations)
+        detail = stores.read_options(asked.options, execution.organizations)
         with reserved_name(execution.organization, self.name, asked.name):
             stores.add(execution.organization, asked.name, detail, execution.is_canceled)
 
@@ -70,7 +70,7 @@ class Store(Kind):
         execution.get(self.name, asked.name)
         execution.check_unused(self.name, asked.name)
         stores.drop(execution.organization, asked.name)
-        execution.services.sessions.leave_dropped_object(execution.organization.id, self.name, asked.name)
+        execution.sessions.leave_dropped_object(execution.organization.id, self.name, asked.name)
 
     def facts(self, scope: Scope) -> list[Facts]:
         rows: list[Facts] = []

@@ -14,7 +14,7 @@ from sqlshell.service.dialect.lexer import WORD, Names, Tokens
 from sqlshell.service.engines.engine import LocalSession, Outcome, Plan, Relation, Rights, RunOptions, check_supported
 from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.grammar import dialect_of, read
+from sqlshell.service.objects.grammar import dialect_of
 from sqlshell.service.objects.kind import Execution, OfKind
 from sqlshell.service.objects.relation import CreateAs, columns_of, explained_columns, stream_kind
 from sqlshell.service.objects.result_rows import table
@@ -39,7 +39,7 @@ def describe(sql: str, execution: Execution) -> Outcome:
 
 def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
     session, options = execution.session, execution.options
-    match asked := read(sql, dialect_of(execution.services.organizations)):
+    match asked := dialect_of(execution.organizations).read(sql):
         case OfKind(verb="create", kind="stream" | "changelog"):
             execution.require(Rights.OBJECTS, asked.title)
             columns, key = columns_of(asked)
@@ -64,7 +64,7 @@ def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
             if what == "organization":
                 execution.check_operator()
             elif what == "store" and {"uri", "uris"} & asked.options.keys():
-                stores.read_options(asked.options, execution.services.organizations)
+                stores.read_options(asked.options, execution.organizations)
             if not asked.if_not_exists and execution.find(what, asked.name) is not None:
                 raise duplicate(what, asked.name)
             name = asked.names[0] if what == "function" else asked.name

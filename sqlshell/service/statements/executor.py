@@ -32,12 +32,11 @@ from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import scope
 from sqlshell.service.objects.attachments import Attachment
-from sqlshell.service.objects.grammar import dialect_of, read
+from sqlshell.service.objects.grammar import dialect_of
 from sqlshell.service.objects.kind import (
     PARTS,
     DialectStatement,
     Execution,
-    Services,
     StartedFeed,
     Work,
     check_role,
@@ -104,7 +103,6 @@ class Executor:
             columns=settings.columns,
             columns_size=settings.columns_size,
         )
-        self._services = Services(organizations, sessions, settings)
         self._room = DiskSpace(UNLIMITED if organizations.is_embedded else settings.quota)
         """The room for results of an engine that is an external server; others count themselves."""
 
@@ -224,7 +222,7 @@ class Executor:
             options,
             statement.spool,
             statement.is_canceled,
-            self._services,
+            self._sessions,
             files,
             run_engine=lambda sql: self._run_engine(session, statement, options, sql),
             created=partial(_creation_outcome, statement),
@@ -319,7 +317,7 @@ class Executor:
         if session.connection.transaction:
             raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
         for number, sql in enumerate(asked.statements, 1):
-            own = read(sql, dialect_of(self._organizations))
+            own = dialect_of(self._organizations).read(sql)
             if own is not None:
                 message = (
                     f"statement {number}: statements about objects of the service are not allowed in an application"

@@ -18,12 +18,13 @@ from msgspec import Struct
 from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
-from sqlshell.service.dialect.lexer import READS, WRITES, dotted, targets
+from sqlshell.service.dialect.lexer import READS, WRITES, targets
 from sqlshell.service.engines.engine import CatalogQuery, EngineSession, LocalEngine, check_supported
 from sqlshell.service.engines.files.data_files import ENDINGS
 from sqlshell.service.engines.sandbox.beneath import folder_of, stamp
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import NOT_GRANTED, Organization, Organizations
+from sqlshell.sql.identifiers import quoted
 
 if TYPE_CHECKING:
     from sqlshell.service.organizations.copies import IsCanceled
@@ -374,10 +375,10 @@ def check_entities(
             known, joined = entities(organization, wanted), ".".join(names[1:])
             if entity not in known and joined in known:
                 raise Failure(
-                    sqlstate.NO_RELATION, f"the name of the entity must be quoted: {dotted((wanted, joined))}"
+                    sqlstate.NO_RELATION, f"the name of the entity must be quoted: {quoted(wanted)}.{quoted(joined)}"
                 )
             if entity not in known:
-                message = f"entity '{wanted}.{entity}' does not exist; run LIST ENTITIES IN STORE {dotted((wanted,))}"
+                message = f"entity '{wanted}.{entity}' does not exist; run LIST ENTITIES IN STORE {quoted(wanted)}"
                 raise Failure(sqlstate.NO_RELATION, message)
 
 
