@@ -28,16 +28,25 @@ from sqlshell.service.engines.duckdb.statement import (
     writes_inside,
 )
 from sqlshell.service.engines.duckdb.translation.functions import may_need_translation
-from sqlshell.service.engines.engine import Outcome, Plan, Relation, Rights, Rows, RunOptions, Sink, StreamQuery
+from sqlshell.service.engines.engine import (
+    Outcome,
+    Plan,
+    Relation,
+    Rights,
+    Rows,
+    RunOptions,
+    Sink,
+    StreamQuery,
+    completed,
+)
 from sqlshell.service.engines.files.disk_space import CountingSink, DiskSpace
 from sqlshell.service.engines.files.failures import Cause, failure, moved_to_end
 from sqlshell.service.engines.files.render import own, type_name
 from sqlshell.service.engines.files.result_files import ResultFiles
-from sqlshell.service.engines.files.texts import bounded
+from sqlshell.service.engines.files.texts import bounded, command_of
 from sqlshell.service.failure import Failure, check_unicode
 from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.identifiers import always_quoted, literal
-from sqlshell.sql.keywords import CREATE_FILLERS
 
 if TYPE_CHECKING:
     from sqlshell.service.engines.duckdb.streams import StreamUse
@@ -50,9 +59,6 @@ SETTINGS = {"SET", "VARIABLE_SET", "PRAGMA", "CALL"}
 """Statement types that may change settings."""
 
 COUNTED = {"INSERT", "UPDATE", "DELETE", "COPY", "MERGE_INTO", "CREATE"}
-
-OBJECT_VERBS = {"create", "drop", "alter"}
-"""First words that are reported together with the kind of object."""
 
 NEVER_FIRST = "]"
 """A text with which no statement begins or continues, except inside brackets."""
@@ -217,17 +223,10 @@ class DuckdbConnection:
         ]
 
     def resolve(self, names: Sequence[str]) -> Relation:
-        name = names[-1]
-        schema = names[-2] if len(names) > 1 else self.schema
-        database = names[-3] if len(names) > 2 else self.database
-        if (
-            len(names) == 2
-            and self._connection.execute(
-                "SELECT 1 FROM system.main.duckdb_databases() WHERE database_name = $1", [schema]
-            ).fetchone()
-        ):
-            return schema, "main", name
-        return database, schema, name
+        known = "SELECT 1 FROM system.main.duckdb_databases() WHERE database_name = $1"
+        if len(names) == 2 and self._connection.execute(known, [names[0]]).fetchone():
+            return names[0], "main", names[1]
+        return completed(names, self.database, self.schema)
 
     def cancel(self, *, force: bool = False) -> bool:
         self._cancellation.request()
@@ -404,15 +403,12 @@ class DuckdbConnection:
         if before == "failed" and first_word(statement.sql) in {"commit", "end"}:
             message = "the transaction had failed and was rolled back; none of its changes were committed"
             return Outcome(message=message, sql_state=sqlstate.WARNING)
-        return Outcome(message=statement.sql.split(None, 1)[0].upper().rstrip(";"))
+        return Outcome(message=command_of(statement.sql))
 
     def _other(self, statement: CheckedStatement, rows: RowRunner) -> Outcome:
         """Run a statement that is no plain SELECT."""
         kind, sql = statement.kind, statement.sql
-        first, *words = sql.split(None, 6)
-        creates = first.lower() in OBJECT_VERBS
-        named = [word for word in words if word.upper() not in CREATE_FILLERS][:1] if creates else []
-        head = " ".join([first, *named]).upper().rstrip(";")
+        head = command_of(sql)
         counts = kind in COUNTED and not returns_rows(sql)
         if not counts and gives_rows(statement.parsed):
             return self._whole(statement, rows, head)

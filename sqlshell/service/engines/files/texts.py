@@ -6,6 +6,7 @@ For few rows, DuckDB takes several times as long to plan the SQL of render.py, w
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, Final
 
 import msgspec
@@ -14,8 +15,15 @@ from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.engines.files.render import type_id
 from sqlshell.service.failure import Failure
+from sqlshell.sql.analysis.tokens import first_word, tokens
+from sqlshell.sql.keywords import CREATE_FILLERS
 
 Write = Callable[[Any], str]
+
+_OBJECT_VERBS: Final = frozenset({"CREATE", "DROP", "ALTER"})
+"""First words that are reported together with the kind of object, which is among the first _LONGEST_HEAD words."""
+
+_LONGEST_HEAD: Final = 7
 
 
 def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnInfo]:
@@ -29,6 +37,15 @@ def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnIn
         cause = f"the names and types of the result's columns have more than {options.columns_size} bytes"
         raise Failure("54011", cause)
     return kept
+
+
+def command_of(sql: str) -> str:
+    """Return the words with which the message about a statement begins, such as INSERT or CREATE TABLE."""
+    verb = first_word(sql).upper()
+    if verb not in _OBJECT_VERBS:
+        return verb
+    kinds = (token.word for token in islice(tokens(sql), 1, _LONGEST_HEAD) if token.word not in CREATE_FILLERS)
+    return f"{verb} {next(kinds, '')}".strip()
 
 
 def writers(kinds: Sequence[Any]) -> list[Write] | None:

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.service.engines.files.texts import command_of
 from sqlshell.service.engines.spark.client import proto
 from sqlshell.service.failure import check_unicode
 from sqlshell.sql.analysis.tokens import first_word
-from sqlshell.sql.keywords import CREATE_FILLERS
 
 _ONE = re.compile(r"`((?:[^`]|``)*)`")
 
@@ -21,7 +21,6 @@ MOST: Final = (1 << 31) - 1
 
 
 OBJECT_VERBS: Final = frozenset({"create", "drop", "alter"})
-"""First words that are reported together with the kind of object."""
 
 ANSWERED: Final = OBJECT_VERBS | {"insert", "delete", "update", "merge", "truncate", "use", "set", "copy", "replace"}
 """First words of statements whose only row may be an answer."""
@@ -97,8 +96,6 @@ def is_answer(sql: str, columns: Sequence[ColumnInfo]) -> bool:
 
 def answer(sql: str, value: object = None) -> str:
     """Return the message for a statement that returned no rows, such as CREATE TABLE or INSERT 2."""
-    first = first_word(sql)
-    words = sql[sql.lower().index(first) :].split(None, 6)[1:] if first else []
-    named = [word for word in words if word.upper() not in CREATE_FILLERS][:1] if first in OBJECT_VERBS else []
-    number = f" {value}" if isinstance(value, int) and not isinstance(value, bool) and not named else ""
-    return " ".join([first, *named]).upper().rstrip(";") + number
+    command = command_of(sql)
+    counts = isinstance(value, int) and not isinstance(value, bool) and first_word(sql) not in OBJECT_VERBS
+    return f"{command} {value}" if counts else command
