@@ -9,7 +9,6 @@ import shutil
 import stat
 from collections.abc import Callable, Sequence
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal, TextIO
 
 from msgspec import Struct
@@ -17,27 +16,23 @@ from msgspec.structs import replace
 
 from sqlshell.client.statements.client import Observer
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import OutputError, ShellError, UsageError
+from sqlshell.errors import ShellError
 from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY, Own
 from sqlshell.output.copy import copy
-from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink, uncompressed
+from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.lines import folded
-from sqlshell.output.writer import DisplayFormat, Role, Screen, Summary, Writer, WriterOptions, written
+from sqlshell.output.writer import Role, Summary, Writer, WriterOptions, written
 from sqlshell.output.writers.column_names import warn_of_names
 from sqlshell.output.writers.formats import (
-    EXTENSIONS,
     Format,
-    check_compression,
-    format_for_path,
     format_named,
 )
-from sqlshell.output.writers.styles import AUTO
 from sqlshell.result import Column, Result, Rows
-from sqlshell.runtime.streams import forces_colors, shows_unicode
+from sqlshell.runtime.streams import forces_colors
 from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.options import Options
+from sqlshell.shell.results.format_choice import FormatChoice
 from sqlshell.shell.running.statement import Running
 from sqlshell.shell.session import Session
 
@@ -76,6 +71,7 @@ class ResultOutput:
         self._stdout = stdout
         self._held = held
         self._diagnostics = diagnostics
+        self._formats = FormatChoice(session, diagnostics, stdout)
         self._screen = screen
         self._stdout_results = Destination(held)
         self._redirected: Destination | None = None
@@ -86,8 +82,6 @@ class ResultOutput:
         self._browse_error: ShellError | None = None
         self.reader_left = False
         """Whether the reader of stdout exited before the end of the output."""
-        self._engine = ""
-        """The engine for which INSERT statements are written, "" for DuckDB."""
         self._partial = False
         """Whether the output is useful although incomplete: rows of an unbounded result arrive only once."""
 
@@ -104,7 +98,7 @@ class ResultOutput:
     @property
     def for_people(self) -> bool:
         """Whether results are currently in a format for the terminal: other text may be printed between them."""
-        return not self._once and self._format(self._shared.form).for_terminal
+        return not self._once and self._formats.chosen(self._shared.form).for_terminal
 
     def redirect(self, output: Own, *, once: bool = False, as_copy: bool = False) -> None:
         """Send the following results to a file or `|command`; "" is stdout. Raises OutputError.
@@ -115,11 +109,11 @@ class ResultOutput:
             self.check(output)
             self._once = output
             return
-        by_extension = self.format_by_extension(output)
+        by_extension = self._formats.by_extension(output)
         if output:
             # \pset insert_table may follow.
-            self._format(by_extension).factory(replace(self._writer_options(), table="t"))
-            self._note_extension(output, by_extension)
+            self._formats.chosen(by_extension).factory(replace(self._formats.options(), table="t"))
+            self._formats.note_extension(output, by_extension)
         if as_copy:
             try:
                 self._end_copy("tee")
@@ -146,15 +140,15 @@ class ResultOutput:
 
             check_output_to(output)
         if form is not None:
-            self._check_format(form.format, shown=not output and (past_redirection or self._redirected is None))
+            self._formats.check(form.format, shown=not output and (past_redirection or self._redirected is None))
         elif output:
-            self._check_format(self._format(self.format_by_extension(output)), shown=False)
+            self._formats.check(self._formats.chosen(self._formats.by_extension(output)), shown=False)
 
     def check_next(self, statement: Lexed | None = None, output: Own = EMPTY) -> None:
         """Raise the error that rows of the next statement would meet, before it is sent; not for a `statement` that
         returns none. Without one, several results are expected. Raises UsageError and OutputError."""
         once = output or self._once
-        chosen = self._format(self.format_by_extension(once) if once else self._shared.form)
+        chosen = self._formats.chosen(self._formats.by_extension(once) if once else self._shared.form)
         tee = self._copies.get("tee")
         copied = None if tee is None else tee.form or chosen
         if chosen.for_terminal and (copied is None or copied.for_terminal):
@@ -162,11 +156,11 @@ class ResultOutput:
         try:
             several = 1 if statement is not None else 2
             if not once:
-                self._check_several(chosen, self._shared.results + several, warns=False)
-            self._check_format(chosen, shown=not once and self._redirected is None)
+                self._formats.check_several(chosen, self._shared.results + several, warns=False)
+            self._formats.check(chosen, shown=not once and self._redirected is None)
             if tee is not None and copied is not None:
-                self._check_several(copied, tee.results + several, warns=False)
-                self._check_format(copied, shown=False)
+                self._formats.check_several(copied, tee.results + several, warns=False)
+                self._formats.check(copied, shown=False)
         except ShellError:
             from sqlshell.sql.analysis.effects import first_without_rows
 
@@ -181,43 +175,6 @@ class ResultOutput:
         except ShellError:
             return False
         return True
-
-    def _check_format(self, chosen: Format, *, shown: bool) -> None:
-        """Raises UsageError if the format lacks a package or an option, and OutputError as _check_terminal()."""
-        self._check_terminal(chosen, shown=shown)
-        chosen.factory(self._writer_options())
-
-    def _check_terminal(self, chosen: Format, *, shown: bool) -> None:
-        """Raises OutputError for a binary format that is `shown` on a terminal."""
-        if chosen.binary and shown and self._stdout.isatty():
-            raise OutputError(
-                f"the {chosen.name} format is binary and cannot be shown on a terminal", "write it to a file: -o FILE"
-            )
-
-    def format_by_extension(self, output: str) -> Format | None:
-        """The format for the extension of a file; None for a `|command` and a file without an extension.
-
-        Raises UsageError for an unknown extension, unless a format was set, and for a compressed file of a format that
-        is compressed already or read at random.
-        """
-        if not output or output.startswith("|"):
-            return None
-        form = format_for_path(output)
-        options = self._session.options
-        ending = Path(uncompressed(output)).suffix
-        if form is None and ending and "format" not in options.chosen and options.format == Options().format:
-            raise UsageError(
-                f"{output}: unknown file extension {ending}",
-                f"extensions: {' '.join(EXTENSIONS)}; for other names set the format with --format or \\format",
-            )
-        check_compression(self._format(form), output)
-        return form
-
-    def _note_extension(self, output: str, by_extension: Format | None) -> None:
-        """Say that a format that was set explicitly is not that of the file's extension."""
-        chosen = self._format(by_extension)
-        if by_extension is not None and by_extension.name not in {chosen.name, "table"}:
-            self._diagnostics.note(f"{output} is written in the format {chosen.name}, which was set explicitly")
 
     async def show(
         self,
@@ -234,25 +191,24 @@ class ResultOutput:
         if not past_redirection:
             output, self._once = output or self._once, EMPTY
         redirected = None if output or past_redirection else self._redirected
-        by_extension = self.format_by_extension(output) if output and form is None else None
-        format_ = (
-            self._format(redirected.form if redirected else by_extension, expanded) if form is None else form.format
-        )
+        by_extension = self._formats.by_extension(output) if output and form is None else None
+        place = redirected.form if redirected is not None else by_extension
+        format_ = self._formats.chosen(place, expanded) if form is None else form.format
         shown = not output and redirected is None
         if shown and form is None and self._explores(result, format_):
             self._browse_requested = True
             await result.batches.aclose()
             return Summary(result.row_count or 0, True)
-        sink = (
-            None if output else redirected.sink if redirected else self._held if form else self._opened(result, format_)
-        )
+        sink = redirected.sink if redirected is not None else None
+        if shown:
+            sink = self._held if form is not None else self._opened(result, format_)
         if not output:
             shared = redirected or self._stdout_results
             shared.results += format_.several != "allowed"
-            self._check_several(format_, shared.results)
+            self._formats.check_several(format_, shared.results)
         else:
-            self._note_extension(output, by_extension)
-        self._check_terminal(format_, shown=shown)
+            self._formats.note_extension(output, by_extension)
+        self._formats.check_terminal(format_, shown=shown)
         writer = await self._writer(result, format_, sink, form, expanded=expanded)
         if self._copies:
             result = self._with_copies(result, format_)
@@ -282,22 +238,17 @@ class ResultOutput:
         terminal = sink is not None and sink.terminal
         paint = self._front_end.paint if terminal or forces_colors(os.environ) else None
         if self._session.options.insert_table:
-            await self._find_engine()
-        options = self._shown_options(format_, paint, expanded and form is None, terminal=terminal)
+            await self._formats.find_engine()
+        options = self._formats.shown_options(format_, paint, expanded and form is None, terminal=terminal)
         self._partial = self._partial or result.endless is not None
         if sink is not None and result.endless is not None and format_.name == "table" and live(self._session, sink):
             options = replace(options, layout="live")
         return format_.factory(form.options(options) if form is not None else options)
 
-    async def _find_engine(self) -> None:
-        with contextlib.suppress(ShellError):
-            if self._session.options.insert_table:
-                self._engine = await self._session.connection.service.engine()
-
     async def program_options(self) -> WriterOptions:
         """The options of results that are not shown on a screen."""
-        await self._find_engine()
-        return self._writer_options()
+        await self._formats.find_engine()
+        return self._formats.options()
 
     async def _copy(self, result: Result, writer: Writer, sink: Sink, *, one_off: bool) -> Summary:
         """Write all rows, and close a sink for this result alone. What was written of a result that fails is
@@ -375,15 +326,6 @@ class ResultOutput:
         progress.show(running)
         return running
 
-    def _check_several(self, format_: Format, count: int, *, warns: bool = True) -> None:
-        """Raises OutputError where result number `count` would spoil the output."""
-        if count > 1 and format_.several == "refused":
-            raise OutputError(
-                f"several results cannot share one {format_.name} output", "write each to its own file: \\g FILE"
-            )
-        if count == 2 and warns and format_.several != "allowed":
-            self._diagnostics.warn_here(f"several results in one {format_.name} output: use jsonl or csv")
-
     def print(self, text: str, *, with_results: bool = False, own: bool = False, folds: bool = False) -> bool:
         """Write a text to stdout, or to the output of results; only `own` text may contain control sequences. `folds`
         wraps it between words at a terminal. Raises OutputError.
@@ -456,9 +398,9 @@ class ResultOutput:
 
     def rendered_table(self, columns: Sequence[Column], rows: Rows, changed: frozenset[tuple[int, int]]) -> str:
         """A table as text, with the cells of `changed` (row, column) highlighted; records if it is too wide."""
-        format_ = self._format()
+        format_ = self._formats.chosen()
         format_ = format_ if format_.for_terminal else format_named("table")
-        options = self._shown_options(format_, self._front_end.paint or _reversed, terminal=True)
+        options = self._formats.shown_options(format_, self._front_end.paint or _reversed, terminal=True)
         return written(format_.factory(replace(options, changed=changed)), columns, rows).decode("utf-8", "replace")
 
     def close(self) -> bool:
@@ -492,59 +434,6 @@ class ResultOutput:
         if former is not None:
             former.sink.abort()
 
-    def _writer_options(self) -> WriterOptions:
-        """The options of results that are not for a screen."""
-        options = self._session.options
-        return WriterOptions(
-            options.null,
-            options.table_style,
-            options.header,
-            field_separator=options.fieldsep,
-            record_separator=options.recordsep,
-            footer=options.footer,
-            expanded=options.expanded == "on",
-            table=options.insert_table,
-            engine=self._engine,
-            spreadsheet_safe=options.csv_safe,
-        )
-
-    def _shown_options(
-        self,
-        format_: Format,
-        paint: Callable[[str, Role], str] | None,
-        expanded: bool = False,
-        *,
-        terminal: bool = False,
-    ) -> WriterOptions:
-        """The options of results that are shown, for a terminal those by which tables fit it."""
-        options, screen = self._session.options, None
-        made = self._writer_options()
-        width = shutil.get_terminal_size().columns if terminal else 0
-        if terminal and options.table_style == AUTO:
-            # The types of a list that the shell has made say nothing.
-            types = options.types and self._session.running is not None
-            screen = Screen(width, shows_unicode(os.environ), types, cuts=options.maxwidth > 0)
-        layout: Literal["", "auto", "fold"] = ""
-        if terminal and format_.name == "table":
-            # Folding is never a default: it was requested.
-            layout = "fold" if options.wide == "fold" else "auto" if options.expanded == "auto" else ""
-        display = self._display_format(format_, screen) if format_.for_terminal else None
-        expanded = expanded or made.expanded
-        return replace(made, paint=paint, expanded=expanded, screen=screen, layout=layout, width=width, display=display)
-
-    def _display_format(self, format_: Format, screen: Screen | None) -> DisplayFormat | None:
-        """The changes of values for people; None if there are none."""
-        options, zone, indent = self._session.options, self._session.context.timezone, format_.name == "vertical"
-        if not (options.maxwidth or options.numericlocale or zone or indent or screen):
-            return None
-        grouping = None
-        if options.numericlocale:
-            from sqlshell.output.text.display import locale_grouping
-
-            grouping = locale_grouping()
-        ellipsis = screen.ellipsis if screen is not None else "…"
-        return DisplayFormat(options.maxwidth, grouping, zone, indent, screen is not None, ellipsis)
-
     def log(self, path: Own) -> None:
         """Append statements and results to a file; "" stops. Raises OutputError."""
         self._end_copy("log")
@@ -569,24 +458,14 @@ class ResultOutput:
             form = place.form or format_
             if name == "tee":
                 place.results += 1
-                self._check_several(form, place.results)
-            writer = form.factory(self._writer_options())
+                self._formats.check_several(form, place.results)
+            writer = form.factory(self._formats.options())
             result = replace(result, batches=CopiedBatches(result, writer, place.sink))
         return result
 
     def _end_copy(self, name: Literal["tee", "log"]) -> None:
         if name in self._copies:
             self._written(self._copies.pop(name).sink)
-
-    def _format(self, by_extension: Format | None = None, expanded: bool = False) -> Format:
-        """The format that was set explicitly, else that of the extension of a file, else the default."""
-        options = self._session.options
-        chosen = format_named(options.format)
-        if by_extension is not None and "format" not in options.chosen:
-            chosen = by_extension
-        if (expanded or options.expanded == "on") and chosen.name == "table":
-            chosen = format_named("vertical")
-        return chosen
 
 
 def live(session: Session, sink: Sink) -> bool:
