@@ -1,1 +1,1 @@
-"""Where bytes go: stdout, a file, a command, the pager, a live view."""
+"""Where bytes go: stdout, a file, a command, the pager."""

@@ -1,1 +1,1 @@
-"""Shared by tables and records for people: safe text, widths, shortening, fitting the screen."""
+"""Shared by tables and records for people: safe text, widths, colors, shortening, nested values."""

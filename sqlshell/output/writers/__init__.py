@@ -1,1 +1,1 @@
-"""The output formats, a module for each; CSV and TSV share `delimited.py`."""
+"""The output formats, and the table of them in `formats.py`."""
