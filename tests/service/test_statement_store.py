@@ -48,6 +48,13 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
     found = store.find(other.statement_id)
     assert found is not None
     assert (found is other, found.timezone, found.seconds) == (False, "Asia/Tokyo", 0.5)
+    failed = made(tmp_path)
+    asyncio.run(store.admit([failed]))
+    failed.seconds = 0.5
+    store.finish((failed, "22000", "failed"))
+    found = store.find(failed.statement_id)
+    assert found is not None
+    assert (found.seconds, found.outcome) == (0.5, None)
 
 
 def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, storage: Storage) -> None:

@@ -279,7 +279,7 @@ class Cluster:
         the statement still runs.
         """
         rows = self.storage.read(
-            "SELECT id, state = ? FROM statements WHERE id = ANY(?) AND (state = ? OR outcome IS NOT NULL) UNION ALL "
+            "SELECT id, state = ? FROM statements WHERE id = ANY(?) AND (state = ? OR bytes > 0) UNION ALL "
             "SELECT detail::json->>'stored', FALSE FROM objects WHERE detail LIKE '%\"stored\"%'",
             (sqlstate.RUNNING, list(names), sqlstate.RUNNING),
         )

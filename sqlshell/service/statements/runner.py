@@ -184,16 +184,6 @@ class Runner:
         """The statements of this process that wait for a slot of a pool, given by organization and name. Only the first
         one asks the database of a cluster."""
 
-    def start(self, submission: Submission) -> None:
-        """Run a submission once its session is free."""
-        self.spawn(self._run(submission))
-
-    def start_control(
-        self, session: Session, request: StatementRequest, statement: Statement, asked: DialectStatement
-    ) -> None:
-        """Run a control statement that is alone in its submission, beside what runs in its session."""
-        self.spawn(self._run_control(session, request, statement, asked))
-
     async def close(self) -> None:
         """End the tasks."""
         for task in list(self._tasks):
@@ -204,8 +194,8 @@ class Runner:
         """Do work in a task until it ends or close() cancels it."""
         spawn(work, self._tasks)
 
-    async def _run(self, submission: Submission) -> None:
-        """Run the statements of a submission one after another."""
+    async def run(self, submission: Submission) -> None:
+        """Run the statements of a submission one after another, once its session is free."""
         session, batch = submission.session, submission.batch
         stopped = False
         try:
@@ -254,9 +244,10 @@ class Runner:
             for statement in rest:
                 self._store.end(statement, sqlstate.CANCELED, message, session)
 
-    async def _run_control(
+    async def run_control(
         self, session: Session, request: StatementRequest, statement: Statement, asked: DialectStatement
     ) -> None:
+        """Run a control statement that is alone in its submission, beside what runs in its session."""
         try:
             await self._guarded(statement, None, self._run_alone(session, request, statement, asked))
         finally:

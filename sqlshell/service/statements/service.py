@@ -114,11 +114,11 @@ class StatementService:
                 self._fail(statements, sqlstate.SYNTAX, message)
                 self._sessions.release(session)
             elif control is not None:
-                self._runner.start_control(session, request, statements[0], control)
+                self._runner.spawn(self._runner.run_control(session, request, statements[0], control))
             else:
                 unless_started.pop_all()
                 batch = Batch(statements, stops=True, combined=False)
-                self._runner.start(Submission(session, request, batch, attachments))
+                self._runner.spawn(self._runner.run(Submission(session, request, batch, attachments)))
             return statements
 
     async def submit_batch(self, request: StatementRequest, caller: Caller, attachments: Attachments) -> Batch:
@@ -134,7 +134,7 @@ class StatementService:
         if session is None:
             batch.finished.set()
         else:
-            self._runner.start(Submission(session, request, batch, attachments))
+            self._runner.spawn(self._runner.run(Submission(session, request, batch, attachments)))
         return batch
 
     async def _split(self, text: str) -> tuple[list[SentText], str]:
@@ -216,10 +216,6 @@ class StatementService:
             if cause:
                 raise TooManyRequests(f"{cause}; try again later")
 
-    async def _check_all(self, caller: Caller, given: Sequence[SentText], times: int) -> None:
-        elsewhere = await self.store.loads_elsewhere((caller.token_id, caller.organization))
-        self._check(caller, len(given), sum(len(sql) for sql, _ in given), times, elsewhere)
-
     async def _admit(
         self,
         request: StatementRequest,
@@ -235,7 +231,6 @@ class StatementService:
         """
         if self.draining:
             raise ShuttingDown("the service is shutting down")
-        await self._check_all(caller, given, times)
         session, failure = None, None
         try:
             session = await self._session(request, caller, times)
@@ -249,8 +244,9 @@ class StatementService:
                 statement.previous = before.statement_id
             if caller.token_id in self.organizations.catalog.dropped:
                 raise InvalidToken("invalid token")
-            # Others may have been admitted meanwhile; nothing is awaited between this and the admission.
-            await self._check_all(caller, given, times)
+            elsewhere = await self.store.loads_elsewhere((caller.token_id, caller.organization))
+            # Nothing is awaited between this and the admission.
+            self._check(caller, len(given), sum(len(sql) for sql, _ in given), times, elsewhere)
             await self.store.admit(statements)
         except BaseException:
             if session is not None:

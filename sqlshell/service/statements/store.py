@@ -194,14 +194,20 @@ class StatementStore:
                 message = statement.redacted.clean(state, message)
             if len(message) > MESSAGE:
                 message = f"{message[:MESSAGE]}… ({len(message):,} characters)"
+            if statement.began and not statement.seconds:
+                statement.seconds = time.monotonic() - statement.began
             outcome, kept = statement.outcome, b""
+            stored = _Kept(timezone=statement.timezone, seconds=round(statement.seconds, 6))
             if outcome is not None and not sqlstate.failed(state):
-                if statement.began and not statement.seconds:
-                    statement.seconds = time.monotonic() - statement.began
-                stored = statement.timezone, round(statement.seconds, 6)
-                kept = msgspec.json.encode(_Kept(outcome.columns, list(outcome.zoned), statement.spool.layout, *stored))
+                stored.columns, stored.zoned, stored.layout = (
+                    outcome.columns,
+                    list(outcome.zoned),
+                    statement.spool.layout,
+                )
+                kept = msgspec.json.encode(stored)
             else:
                 statement.spool.drop()
+                kept = msgspec.json.encode(stored) if stored.seconds else b""
             row = self._row(statement, finished, state, message, kept or None)
             size = bytes_of(message) + len(row[8]) + len(kept)
             prepared.append(Ending(statement, state, message, finished, row, size))
@@ -402,10 +408,11 @@ class StatementStore:
             process=process, previous=previous, queued=queued,
         )  # fmt: skip
         if kept is not None:
-            outcome = _decode_kept(kept)
-            spool.restore(outcome.layout, body or b"", size)
-            statement.outcome = Outcome(outcome.columns, tuple(outcome.zoned))
-            statement.timezone, statement.seconds = outcome.timezone, outcome.seconds
+            stored = _decode_kept(kept)
+            statement.timezone, statement.seconds = stored.timezone, stored.seconds
+            if not sqlstate.failed(state):
+                spool.restore(stored.layout, body or b"", size)
+                statement.outcome = Outcome(stored.columns, tuple(stored.zoned))
         if not statement.running:
             statement.done.set()
             statement.ready.set()
