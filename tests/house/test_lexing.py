@@ -14,6 +14,7 @@ READERS = {
     "sql.completion.expected": "what is being typed",
     "service.engines.duckdb.copying": "COPY, and the names of files in a statement",
     "service.engines.duckdb.translation.text": "a statement that is rewritten for the engine",
+    "service.engines.files.texts": "the message about CREATE, DROP and ALTER, once it has run",
     "service.dialect.lexer": "a statement of the dialect",
     "service.objects.listing": "the condition of a LIST",
     "shell.interactive.editing.formatter": "what is being typed",
