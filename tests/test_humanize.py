@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from sqlshell.humanize import byte_size, duration, one_line
+from sqlshell.text import byte_size, duration, one_line
 
 
 @pytest.mark.parametrize(

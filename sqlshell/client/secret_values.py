@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from urllib.parse import quote, quote_plus
 
 from sqlshell.errors import ShellError
-from sqlshell.mask import MASK
 from sqlshell.result import Body
+from sqlshell.text import MASK
 
 SHORTEST = 4
 """Minimum length: a shorter value would occur by chance."""

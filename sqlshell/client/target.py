@@ -13,8 +13,8 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
-from sqlshell.mask import MASK
 from sqlshell.runtime.addresses import is_loopback
+from sqlshell.text import MASK
 
 DSN_PARTS = {
     "sessionID": "session_id",

@@ -14,7 +14,7 @@ from msgspec import Struct
 from sqlshell.config.settings import BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, SETTINGS, Setting
 from sqlshell.errors import UsageError
 from sqlshell.runtime.files import expanded
-from sqlshell.spelling import did_you_mean
+from sqlshell.text import did_you_mean
 
 Source = Literal["flag", "environment", "profile", "default"]
 

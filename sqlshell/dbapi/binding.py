@@ -18,10 +18,10 @@ from msgspec import Struct
 from sqlshell.dbapi.exceptions import DataError, ProgrammingError
 from sqlshell.dbapi.literals import Literals
 from sqlshell.errors import describe_surrogate
-from sqlshell.humanize import format_count, was_or_were
 from sqlshell.sql.analysis.lexed import lexed
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.variables import references
+from sqlshell.text import format_count, was_or_were
 
 Parameters = Sequence[Any] | Mapping[str, Any]
 

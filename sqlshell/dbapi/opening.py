@@ -23,7 +23,7 @@ from sqlshell.launch.credentials import permission_problems
 from sqlshell.launch.services import open_endpoint, policy_of
 from sqlshell.launch.targets import MEMORY, Destination, LocalService, context_of, find_destination, own_session
 from sqlshell.runtime.event_loops import in_thread_or_undone
-from sqlshell.spelling import did_you_mean
+from sqlshell.text import did_you_mean
 
 OPTIONS: Final = frozenset(
     setting.name for setting in SETTINGS if setting.group in {CONNECTION, CONTEXT} and setting.name != "offline"

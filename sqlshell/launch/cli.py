@@ -14,7 +14,7 @@ from sqlshell.config.peers import option_remedy
 from sqlshell.errors import Exit, OutputError, ShellError, UsageError
 from sqlshell.launch.commands import COMPLETE, TAKES, shell_command, subcommand
 from sqlshell.launch.options import SUBCOMMANDS
-from sqlshell.spelling import did_you_mean
+from sqlshell.text import did_you_mean
 
 UNWRITABLE: Final = frozenset({errno.EBADF, errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG})
 """Errors of writing help or version to stdout; any other OSError here is a bug."""

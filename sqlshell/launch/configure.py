@@ -11,12 +11,12 @@ from sqlshell.client.target import Target, without_token
 from sqlshell.config.settings import DISPLAY, SETTINGS
 from sqlshell.config.values import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import UsageError
-from sqlshell.humanize import format_count
 from sqlshell.launch.credentials import without_secrets
 from sqlshell.origin import Own
 from sqlshell.runtime.files import expanded
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
+from sqlshell.text import format_count
 
 ACTIONS = ("list", "show", "settings", "check", "init", "edit")
 

@@ -19,8 +19,8 @@ from sqlshell.client.target import Target, is_url, parse, without_token
 from sqlshell.config.settings import PREFIX
 from sqlshell.config.values import Config
 from sqlshell.errors import UsageError
-from sqlshell.mask import MASK
 from sqlshell.runtime.files import expanded
+from sqlshell.text import MASK
 
 Warn = Callable[[str], None]
 

@@ -15,10 +15,9 @@ from sqlshell.client.target import Target, is_url, parse
 from sqlshell.config.values import Config, Settings, resolve
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
-from sqlshell.mask import MASK
 from sqlshell.runtime.files import COMPRESSED_ENDINGS, DATA_ENDINGS, DATABASE_ENDINGS, expanded, without_compression
 from sqlshell.service.engines.servers import SERVERS
-from sqlshell.spelling import did_you_mean
+from sqlshell.text import MASK, did_you_mean
 
 _LIBPQ = re.compile(r"(?:\A|\s)(?:host|hostaddr|port|dbname|user|password|service)\s*=")
 """In a connection string of libpq."""

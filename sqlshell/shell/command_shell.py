@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from sqlshell.client.service import Service
 from sqlshell.context import SessionContext
 from sqlshell.errors import Interrupted, ShellError, UsageError
-from sqlshell.humanize import format_count, not_run
 from sqlshell.origin import EMPTY, Own, Text
 from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
@@ -25,6 +24,7 @@ from sqlshell.shell.running.submitting import Submitter, Use, discard
 from sqlshell.sql.analysis.copy_statements import CopyStatement
 from sqlshell.sql.analysis.transaction import Transaction
 from sqlshell.sql.script.items import Statement
+from sqlshell.text import format_count, not_run
 
 if TYPE_CHECKING:
     from sqlshell.shell.loading.copying import Copying

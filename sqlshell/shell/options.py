@@ -10,7 +10,7 @@ from sqlshell.config.peers import DISPLAY_NAMES
 from sqlshell.config.settings import DISPLAY, Setting
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import format_named
-from sqlshell.spelling import did_you_mean
+from sqlshell.text import did_you_mean
 
 FIELDS: Final = (
     *("organization", "role", "database", "schema", "store", "pool", "timezone", "session", "target", "elapsed"),

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, Interrupted, ShellError, UsageError
-from sqlshell.humanize import format_count
 from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.command_shell import CommandShell
@@ -26,6 +25,7 @@ from sqlshell.shell.scripts.position import Position
 from sqlshell.shell.scripts.script_runner import ScriptRunner
 from sqlshell.shell.session import Session
 from sqlshell.sql.script.items import State
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.shell.commands.command import Command

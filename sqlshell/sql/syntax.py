@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from sqlshell.spelling import nearest
 from sqlshell.sql.keywords import CREATE_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
+from sqlshell.text import nearest
 
 _OBJECT: Final = {
     "CREATE DATABASE": "CREATE DATABASE name",

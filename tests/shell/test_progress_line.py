@@ -9,7 +9,6 @@ import re
 import pyte
 import pytest
 
-from sqlshell.humanize import elapsed_time, short_number
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.shell.interactive.look import progress_line
 from sqlshell.shell.interactive.look.progress_line import ProgressLine, Remaining
@@ -18,6 +17,7 @@ from sqlshell.shell.running.statement import Running
 from sqlshell.shell.scripts.position import ScriptPlace
 from sqlshell.sql.script.scanner import Statement
 from sqlshell.sql.script.splitting import split
+from sqlshell.text import elapsed_time, short_number
 
 CONTROL = re.compile(r"\x1b\[[JK]|\x1b\]9;4;[0-9;]*\x1b\\|\r")
 

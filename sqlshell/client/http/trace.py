@@ -9,8 +9,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlshell.client.secret_values import Secrets
-from sqlshell.mask import MASK
 from sqlshell.sql.analysis.secrets import names_secret
+from sqlshell.text import MASK
 
 _ID = re.compile(rb'"statementID"\s*:\s*"([0-9A-Za-z_-]{1,64})"')
 _SEARCHED_BYTES = 4096

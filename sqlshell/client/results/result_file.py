@@ -27,12 +27,12 @@ from msgspec import Struct
 from sqlshell.client.http.downloads import download, is_strong
 from sqlshell.client.http.transport import Transport
 from sqlshell.errors import OutputError, ProtocolError, ShellError, Where
-from sqlshell.humanize import format_count
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, PARQUET, ColumnInfo
 from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
 from sqlshell.result import Column, FileUnavailable, Rows, StoredColumn
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     import duckdb

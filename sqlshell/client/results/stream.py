@@ -31,8 +31,8 @@ from sqlshell.errors import (
     StatementError,
     Where,
 )
-from sqlshell.humanize import format_count
 from sqlshell.result import Batch, Column, Rows
+from sqlshell.text import format_count
 
 COLUMNS_SECONDS = 60.0
 """How long to wait for the columns, in seconds."""

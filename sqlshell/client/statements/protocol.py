@@ -32,7 +32,6 @@ from sqlshell.errors import (
     WaitTimeout,
     Where,
 )
-from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import (
     MINIMAL,
@@ -45,6 +44,7 @@ from sqlshell.interface.models import (
     StatementRequest,
 )
 from sqlshell.result import Body, Column
+from sqlshell.text import format_count
 
 POLL_SHORTEST = 0.003
 POLL_LONGEST = 1.0

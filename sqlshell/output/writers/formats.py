@@ -10,7 +10,7 @@ from msgspec import Struct
 from sqlshell.errors import UsageError
 from sqlshell.output.sinks.sink import compression, uncompressed
 from sqlshell.output.writer import Writer, WriterOptions
-from sqlshell.spelling import did_you_mean
+from sqlshell.text import did_you_mean
 
 
 class Format(Struct, frozen=True):

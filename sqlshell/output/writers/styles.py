@@ -9,7 +9,7 @@ from functools import partial
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.spelling import did_you_mean
+from sqlshell.text import did_you_mean
 
 BAR = "\x01"
 """A control character that stands for the bar between two cells until the text is encoded: it may have a color."""

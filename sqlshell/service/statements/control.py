@@ -14,7 +14,6 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import Parameters, StatementRequest
-from sqlshell.mask import MASK
 from sqlshell.runtime.event_loops import spawn
 from sqlshell.service.catalog import Caller
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, Outcome, Rights, Sink
@@ -26,6 +25,7 @@ from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.statements.statement import LISTED, Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.sql.analysis.secrets import names_secret
+from sqlshell.text import MASK
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster

@@ -15,7 +15,6 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
-from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.lexer import READS, WRITES, targets
@@ -25,6 +24,7 @@ from sqlshell.service.engines.sandbox.beneath import folder_of, stamp
 from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import NOT_GRANTED, Organization, Organizations
 from sqlshell.sql.identifiers import quoted
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.service.organizations.copies import IsCanceled

@@ -15,11 +15,11 @@ from typing import Final
 from msgspec import Struct, field
 
 from sqlshell.errors import UsageError
-from sqlshell.humanize import format_count
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import printable
 from sqlshell.result import Column, Rows
 from sqlshell.shell.results.crosstab import place
+from sqlshell.text import format_count
 
 KINDS: Final = ("bar", "line", "scatter", "hist", "heat")
 MOST_BARS = 50

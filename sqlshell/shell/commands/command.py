@@ -21,7 +21,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, own_text
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.components import Changes, CommandInfo
-from sqlshell.spelling import did_you_mean
+from sqlshell.text import did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
 """The placeholder for options in parentheses, which come first in a usage."""

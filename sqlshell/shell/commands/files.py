@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
-from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.running.attachments import download_path
+from sqlshell.text import format_count
 from sqlshell.version import __version__
 
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import time
 
 from sqlshell.errors import StatementError, UsageError, Where
-from sqlshell.humanize import one_line
 from sqlshell.interface import sqlstate
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.records.journal import JournalEntry
 from sqlshell.shell.results.rows import blank, table_of
 from sqlshell.shell.running.background import find_entry
+from sqlshell.text import one_line
 
 SHOWN = 10
 NAMED_SECONDS = 1.0

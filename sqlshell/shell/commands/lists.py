@@ -9,7 +9,6 @@ import contextlib
 from collections.abc import Sequence
 
 from sqlshell.errors import StatementError
-from sqlshell.humanize import one_line
 from sqlshell.result import Column, Rows
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, Command, command
@@ -28,6 +27,7 @@ from sqlshell.shell.results.rows import (
     value,
 )
 from sqlshell.sql.identifiers import Pattern, literal, quoted
+from sqlshell.text import one_line
 
 STORES = (
     "SELECT name, type, uri, status AS state, status_message AS message, owner, created_at, updated_at "

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from sqlshell.errors import UsageError
-from sqlshell.humanize import one_line
 from sqlshell.origin import EMPTY
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.records.saved_queries import SavedQueries, with_arguments
 from sqlshell.sql.script.splitting import statements
+from sqlshell.text import one_line
 
 
 def _queries(shell: CommandShell) -> SavedQueries:

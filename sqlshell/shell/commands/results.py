@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from sqlshell.errors import UsageError
-from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY
 from sqlshell.output.writer import Summary, written
 from sqlshell.output.writers.formats import format_named
@@ -17,6 +16,7 @@ from sqlshell.runtime.streams import forces_colors
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.results.rows import collect
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.shell.charts.charts import Chart

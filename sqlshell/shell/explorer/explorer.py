@@ -22,13 +22,13 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
 
 from sqlshell.errors import ShellError
-from sqlshell.humanize import format_count
 from sqlshell.output.text.cells import printable
 from sqlshell.output.writer import WriterOptions
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Pages
 from sqlshell.shell.interactive.look.paint import screen_depth
+from sqlshell.text import format_count
 
 SCROLLED = 3
 """Lines per step of the mouse wheel."""

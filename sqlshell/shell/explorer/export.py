@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sqlshell.errors import OutputError
-from sqlshell.humanize import format_count
 from sqlshell.origin import Own
 from sqlshell.output.sinks.command import output_to
 from sqlshell.output.writer import Summary, WriterOptions, written
@@ -17,6 +16,7 @@ from sqlshell.result import Batch
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Row
 from sqlshell.shell.interactive.terminal import copy_text
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.shell.explorer.explorer import Explorer

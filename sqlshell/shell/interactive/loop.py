@@ -34,7 +34,6 @@ from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, 
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import ConnectionFailed, Exit, Interrupted, NotAuthenticated, ShellError, UsageError
-from sqlshell.humanize import duration
 from sqlshell.origin import EMPTY, Own, own_text
 from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.shell.commands.arguments import arguments, commands_named
@@ -56,6 +55,7 @@ from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.completion.suggestions import used_names
 from sqlshell.sql.script.scanner import State, Statement
 from sqlshell.sql.script.splitting import complete, split, state_after
+from sqlshell.text import duration
 
 _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,64}c")
 

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 
 from sqlshell.client.http.upload import attachment
 from sqlshell.errors import OutputError, StatementError, UsageError
-from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY, Own, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
@@ -38,6 +37,7 @@ from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
 from sqlshell.sql.analysis.error_places import SHOWN
 from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.script.items import Statement
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.shell.loading.load import Loader

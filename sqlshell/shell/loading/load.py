@@ -20,7 +20,6 @@ from msgspec.structs import replace
 from sqlshell.client.http.upload import Attachment
 from sqlshell.config.values import state_folder
 from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError, Where
-from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.origin import Own, service_text
 from sqlshell.output.sinks.file import FileSink
@@ -60,6 +59,7 @@ from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.engine_types import engine_type
 from sqlshell.sql.identifiers import quoted
 from sqlshell.sql.script.items import Statement
+from sqlshell.text import format_count
 
 T = TypeVar("T")
 

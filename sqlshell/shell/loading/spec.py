@@ -11,12 +11,12 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.files import expanded
 from sqlshell.shell.connection import Connection
 from sqlshell.sql.analysis.copy_statements import OWN, WRITTEN, CopyStatement
 from sqlshell.sql.identifiers import quoted, unquoted
+from sqlshell.text import format_count
 
 FORMATS: Final = {
     "csv": "csv",

@@ -20,7 +20,6 @@ from sqlshell.client.statements.client import Client
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError
-from sqlshell.humanize import format_count
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.runtime.event_loops import start_in_background
@@ -32,6 +31,7 @@ from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, Fore
 from sqlshell.sql.completion.signatures import KNOWN, Form, signature_of
 from sqlshell.sql.engine_types import engine_types
 from sqlshell.sql.identifiers import qualified
+from sqlshell.text import format_count
 
 LOADING_SECONDS = 60.0
 LISTED_KINDS = {

@@ -19,11 +19,11 @@ from typing import Literal
 import msgspec
 
 from sqlshell.errors import CannotResume, OutputError, UsageError, Where, reason
-from sqlshell.humanize import format_count
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import write_error
 from sqlshell.runtime.files import check_output, expanded, write_all
 from sqlshell.shell.scripts.position import source_name
+from sqlshell.text import format_count
 
 
 def digest(text: str) -> str:

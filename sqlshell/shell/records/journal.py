@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from sqlshell.context import SessionContext
 from sqlshell.interface import sqlstate
-from sqlshell.mask import MASK
+from sqlshell.text import MASK
 
 if TYPE_CHECKING:
     import sqlite3

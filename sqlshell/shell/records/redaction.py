@@ -9,7 +9,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from urllib.parse import quote
 
-from sqlshell.mask import MASK
+from sqlshell.text import MASK
 
 MIN_LENGTH = 4
 """Minimum length: a shorter value would occur by chance."""

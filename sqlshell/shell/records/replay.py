@@ -15,7 +15,6 @@ from sqlshell.errors import (
     StatementError,
     UsageError,
 )
-from sqlshell.humanize import format_count, one_line
 from sqlshell.interface import sqlstate
 from sqlshell.origin import Own, service_text
 from sqlshell.output.writer import Summary
@@ -26,6 +25,7 @@ from sqlshell.shell.running.submitting import Submitter, Use
 from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.copy_statements import loads_rows
 from sqlshell.sql.script.items import Statement
+from sqlshell.text import format_count, one_line
 
 INHERITED = ("database", "schema", "store", "compute_pool", "timezone")
 """The parts of the context that are taken from the first record if the shell was started without them."""

@@ -12,11 +12,10 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.errors import UsageError, reason
-from sqlshell.humanize import format_count, was_or_were
 from sqlshell.origin import Own, Text, joined, own_text
-from sqlshell.spelling import did_you_mean
 from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.analysis.tokens import tokens
+from sqlshell.text import did_you_mean, format_count, was_or_were
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 

@@ -17,7 +17,6 @@ from msgspec.structs import replace
 from sqlshell.client.statements.client import Observer
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import ShellError
-from sqlshell.humanize import format_count
 from sqlshell.origin import EMPTY, Own
 from sqlshell.output.copy import copy
 from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
@@ -35,6 +34,7 @@ from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.results.format_choice import FormatChoice
 from sqlshell.shell.running.statement import Running
 from sqlshell.shell.session import Session
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.output.copy_format import CopyFormat

@@ -12,7 +12,7 @@ from sqlshell.output.text.type_names import simple_type
 from sqlshell.output.text.value_colors import QUIET
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, BatchWrapper, Column, HeldBatches, Partitions, Result, Rows
-from sqlshell.spelling import nearest
+from sqlshell.text import nearest
 
 MOST_SUGGESTED = 2
 """How many names are suggested for one that does not exist."""

@@ -18,12 +18,12 @@ from sqlshell.client.statements.polling import new_session_id
 from sqlshell.client.statements.protocol import poll_wait
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, UnknownStatement, UsageError, WaitTimeout, Where
-from sqlshell.humanize import duration, format_count, one_line
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.bugs import bug_of
 from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.shell.records.journal import Journal, JournalEntry
 from sqlshell.shell.running.statement import LexedSubmission, Running, outcome_unknown
+from sqlshell.text import duration, format_count, one_line
 
 IDENTIFIED_SECONDS = 60.0
 """How long the end of a script waits, in seconds, until the service has assigned an ID to a statement that was just

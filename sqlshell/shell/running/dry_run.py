@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from sqlshell.humanize import format_count
 from sqlshell.origin import Own, Text
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.command_shell import CommandShell
@@ -16,6 +15,7 @@ from sqlshell.shell.scripts.position import source_name
 from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, Statement
 from sqlshell.sql.variables import undefined
+from sqlshell.text import format_count
 
 _CONDITIONS = frozenset({"if", "elif"})
 _SETS_VARIABLES = frozenset({"gset", "gexec"})

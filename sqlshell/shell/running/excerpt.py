@@ -11,9 +11,9 @@ from sqlshell.diagnostics import Excerpt
 from sqlshell.errors import ShellError
 from sqlshell.interface import sqlstate
 from sqlshell.output.text.cells import cells, printable
-from sqlshell.spelling import nearest
 from sqlshell.sql.analysis.error_places import QUOTED, SHOWN, shown_span, span_of
 from sqlshell.sql.analysis.lexed import Sql, lexed
+from sqlshell.text import nearest
 
 WIDEST = 100
 """Maximum cells of a line that are shown around the mark."""

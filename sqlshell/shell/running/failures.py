@@ -21,13 +21,13 @@ from sqlshell.errors import (
     Unread,
     Unreadable,
 )
-from sqlshell.humanize import elapsed_time
 from sqlshell.interface import sqlstate
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.scripts.buffer import Buffer
 from sqlshell.shell.scripts.position import Position, shown_name
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed, Redact
+from sqlshell.text import elapsed_time
 
 SCRIPT_ENDING_ERRORS = (ConnectionFailed, NotAuthenticated, Interrupted, Unreadable, CannotResume)
 """Errors that always end a script."""

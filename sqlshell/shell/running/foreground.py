@@ -28,7 +28,6 @@ from sqlshell.errors import (
     WaitTimeout,
     Where,
 )
-from sqlshell.humanize import byte_size, duration, format_count
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.copy import Consumer
@@ -41,6 +40,7 @@ from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.statement import LexedSubmission, Running
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.kinds import is_repeatable
+from sqlshell.text import byte_size, duration, format_count
 
 CANCEL_SECONDS = 10.0
 """How long an interrupted script waits for the service to cancel its statement, in seconds."""

@@ -12,7 +12,6 @@ from collections.abc import Sequence
 from sqlshell.client.statements.client import Client, StatementBatch
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
-from sqlshell.humanize import format_count
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.attachments import reads_stdin
 from sqlshell.shell.running.statement import LexedSubmission, submission_of
@@ -22,6 +21,7 @@ from sqlshell.sql.analysis.kinds import is_repeatable
 from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.script.items import Item, Statement
 from sqlshell.sql.script.splitting import split
+from sqlshell.text import format_count
 
 MAX_STATEMENTS = 2_000
 """Maximum statements that are sent in consecutive batches."""

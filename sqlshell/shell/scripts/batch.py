@@ -9,12 +9,12 @@ from contextlib import AbstractAsyncContextManager
 from types import FrameType
 
 from sqlshell.errors import Exit, Interrupted
-from sqlshell.humanize import not_run
 from sqlshell.origin import Own
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import ExitSignalHandler, handle_signal, run_to_completion
 from sqlshell.shell.session import SessionState
 from sqlshell.shell.shell import Shell
+from sqlshell.text import not_run
 
 
 def run_batch(

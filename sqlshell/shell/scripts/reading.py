@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from sqlshell.errors import UsageError
-from sqlshell.humanize import not_run
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import write_error
 from sqlshell.runtime.files import expanded
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
+from sqlshell.text import not_run
 
 CHUNK = 1 << 16
 MOST_COUNTED = 16

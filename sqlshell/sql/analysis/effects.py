@@ -13,7 +13,6 @@ from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.spelling import nearest
 from sqlshell.sql.analysis.kinds import (
     QUERIES,
     READS,
@@ -28,6 +27,7 @@ from sqlshell.sql.analysis.kinds import (
 from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.keywords import DROP_OBJECTS, UPDATE_OBJECTS
+from sqlshell.text import nearest
 
 
 def _words(text: str) -> frozenset[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.spelling import nearest
+from sqlshell.text import nearest
 
 if TYPE_CHECKING:
     from sqlshell.sql.analysis.effects import Effects

@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from sqlshell.mask import MASK
 from sqlshell.sql.analysis.lexed import Lexed, Redact, Sql, lexed
 from sqlshell.sql.analysis.tokens import Token
+from sqlshell.text import MASK
 
 _NAMES: Final = (
     r"(?=[a-z?&;_.\-])(?:(?<!create api_)(?<!drop api_)(?<!describe api_)token(?!i[sz])|secret|passw|passphrase"

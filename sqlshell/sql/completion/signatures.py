@@ -9,7 +9,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.humanize import format_count
+from sqlshell.text import format_count
 
 MORE: Final = "..."
 """Stands for further arguments."""

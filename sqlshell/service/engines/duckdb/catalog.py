@@ -14,7 +14,6 @@ from typing import Any, Final, Protocol, cast
 
 from msgspec import Struct
 
-from sqlshell.humanize import byte_size
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import (
     SYSTEM_DATABASE,
@@ -30,6 +29,7 @@ from sqlshell.service.engines.engine import (
 from sqlshell.service.engines.files.render import own
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified, quoted
+from sqlshell.text import byte_size
 
 INITIAL_SCHEMA = "main"
 """The schema that exists in every database."""

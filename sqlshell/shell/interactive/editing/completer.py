@@ -9,7 +9,6 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 
-from sqlshell.humanize import one_line
 from sqlshell.output.text.cells import is_unsafe, printable
 from sqlshell.shell.commands.arguments import SHOWN, files
 from sqlshell.shell.interactive.history import HistoryEntry, matching
@@ -17,6 +16,7 @@ from sqlshell.shell.session import Session
 from sqlshell.sql.completion.catalog import Catalog
 from sqlshell.sql.completion.expected import Expected
 from sqlshell.sql.completion.suggestions import Place, Suggestion, suggestions
+from sqlshell.text import one_line
 
 LONGEST_DETAIL = 60
 

@@ -9,13 +9,13 @@ import time
 from collections.abc import Callable
 from typing import Any, TextIO
 
-from sqlshell.humanize import byte_size, elapsed_time, short_number
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import Progress
 from sqlshell.shell.interactive.terminal import progress_report
 from sqlshell.shell.running.statement import Running
 from sqlshell.shell.scripts.position import ScriptPlace
+from sqlshell.text import byte_size, elapsed_time, short_number
 
 SIGNS, PLAIN_SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 FIRST_SECONDS = 0.15

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from typing import TextIO
 
-from sqlshell.humanize import duration, one_line
 from sqlshell.output.text.cells import cells
 from sqlshell.shell.interactive.look.context_line import (
     ALARMING,
@@ -24,6 +23,7 @@ from sqlshell.shell.options import FIELD, STYLE
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.transaction import FAILED, OPEN
 from sqlshell.sql.script.scanner import State
+from sqlshell.text import duration, one_line
 
 
 def prompt_text(session: Session, columns: int = 80) -> Fragments:

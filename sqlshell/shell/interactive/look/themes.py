@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
-from sqlshell.spelling import did_you_mean
+from sqlshell.text import did_you_mean
 
 if TYPE_CHECKING:
     from prompt_toolkit.styles import BaseStyle

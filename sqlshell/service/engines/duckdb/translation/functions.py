@@ -10,11 +10,11 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Final
 
-from sqlshell.humanize import format_count
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.engine import NO_CONTINUOUS_QUERIES
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.service.engines.duckdb.translation.text import BracketedTokens, Edits
