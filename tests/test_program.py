@@ -41,6 +41,17 @@ def test_a_syntax_error(program: Program) -> None:
     assert "42601" in done.err
 
 
+@pytest.mark.parametrize("command", ["copy nosuch from stdin;", "\\copy nosuch from stdin"])
+def test_an_error_of_copy_has_the_line_of_its_statement(program: Program, tmp_path: Path, command: str) -> None:
+    (tmp_path / "s.sql").write_text(f"select 1;\n{command}\n1\n2\n\\.\n")
+    assert program("-f", "s.sql").err.startswith("s.sql:2: error[3D020]")
+
+
+def test_a_command_in_backticks_that_was_interrupted(program: Program) -> None:
+    done = program("-c", "\\set x `kill -INT $$`")
+    assert (done.code, done.err.splitlines()[0]) == (130, "error: interrupted")
+
+
 def test_the_same_on_a_remote_service(program: Program, served: Served) -> None:
     done = program("-c", "select 42 as answer", "--format", "csv", env=remote(served))
     assert (done.code, done.out, done.err) == (0, "answer\n42\n", "")

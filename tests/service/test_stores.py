@@ -108,6 +108,14 @@ def test_what_reads_a_store_runs(client: Client, sql: str) -> None:
     assert client.state(sql) == "00000"
 
 
+def test_a_name_that_a_schema_makes_ambiguous_has_its_own_error_in_a_transaction(client: Client) -> None:
+    client.rows("create schema temp")
+    client.rows("begin")
+    assert client.state("insert into temp.s select 1") == "42000"
+    client.rows("rollback")
+    client.rows("drop schema temp")
+
+
 def test_the_services_own_folder_is_no_store(client: Client, home: Path) -> None:
     answer = client.run(f"create store own with ('uri' = '{home / 'data'}')")
     assert (answer["sqlState"], "overlaps with the service's own directory" in answer["message"]) == ("42501", True)

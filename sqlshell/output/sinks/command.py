@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from io import FileIO
 from typing import TextIO, cast
 
-from sqlshell.errors import OutputError, reason
+from sqlshell.errors import Interrupted, OutputError, reason
 from sqlshell.origin import Own
 from sqlshell.output.sinks.file import CompressedFileSink, FileSink, check, compressor
 from sqlshell.output.sinks.sink import OutputClosed, Sink, compression
@@ -113,7 +113,8 @@ def command_in(output: Own) -> Own:
 
 
 class CommandSink(Sink):
-    """The standard input of a shell command. close() raises OutputError if the command fails."""
+    """The standard input of a shell command. close() raises OutputError if the command fails, and
+    Interrupted if Ctrl-C ended it."""
 
     blocking = True
 
@@ -130,6 +131,8 @@ class CommandSink(Sink):
 
     def close(self) -> None:
         code = self._command.finish()
+        if code == -signal.SIGINT:
+            raise Interrupted("interrupted")
         if code:
             raise OutputError(f"the command {self._text!r} exited with code {code}")
 

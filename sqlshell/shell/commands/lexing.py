@@ -9,11 +9,12 @@ the output then counts as coming from the service too.
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
-from sqlshell.errors import UsageError, reason
+from sqlshell.errors import Interrupted, UsageError, reason
 from sqlshell.origin import Own, Text, joined, own_text, refused, service_text
 from sqlshell.sql.variables import REFERENCE, reference_value
 
@@ -96,11 +97,14 @@ def quoted_commands(text: Own) -> Own:
 
 
 def output_of(command: Own) -> str:
-    """The output of a shell command without its final line break. Raises UsageError if the command fails."""
+    """The output of a shell command without its final line break. Raises UsageError if the command fails, and
+    Interrupted if Ctrl-C ends it."""
     try:
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot run the command {command!r}: {reason(error)}") from None
+    if done.returncode == -signal.SIGINT:
+        raise Interrupted("interrupted")
     if done.returncode:
         raise UsageError(
             f"the command {command!r} failed with exit code {done.returncode}",

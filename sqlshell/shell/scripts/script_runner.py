@@ -199,7 +199,9 @@ class ScriptRunner:
             while items := self._buffer.scanner.read():
                 for number, item in enumerate(items):
                     item = item if words is None else _with_words(item, words)
-                    self._position.at(item.line)
+                    # The data of a COPY belong to its statement.
+                    if not isinstance(item, CopyLines):
+                        self._position.at(item.line)
                     try:
                         await self._submitter.start_batch(items, number, stop=self._failures.stopping)
                         await self._run_item(item)

@@ -224,8 +224,11 @@ class DuckdbConnection:
 
     def resolve(self, names: Sequence[str]) -> Relation:
         known = "SELECT 1 FROM system.main.duckdb_databases() WHERE database_name = $1"
-        if len(names) == 2 and self._connection.execute(known, [names[0]]).fetchone():
-            return names[0], "main", names[1]
+        if len(names) == 2:
+            # The session's own transaction may have failed.
+            with self._connection.cursor() as other:
+                if other.execute(known, [names[0]]).fetchone():
+                    return names[0], "main", names[1]
         return completed(names, self.database, self.schema)
 
     def cancel(self, *, force: bool = False) -> bool:
