@@ -162,8 +162,8 @@ from f;
 """
     done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
     assert (done.code, done.out) == (1, 'a,b,c\n1,"",\n2,"",""\n')
-    assert "<stdin>:9: error: 1 row of STDIN cannot be loaded: STDIN, line 1, column a: cannot convert ''" in done.err
-    assert "<stdin>:12: error: force_not_null: f has no column 'nope'" in done.err
+    assert "<stdin>:8: error: 1 row of STDIN cannot be loaded: STDIN, line 1, column a: cannot convert ''" in done.err
+    assert "<stdin>:11: error: force_not_null: f has no column 'nope'" in done.err
 
 
 @pytest.mark.slow("runs the program four times")

@@ -84,8 +84,8 @@ def test_each_statement_of_a_script_is_lexed_once(served: Served, tmp_path: Path
 @pytest.mark.parametrize(
     ("sql", "reads"),
     [
-        (CREATE, {"scan": 1, "dialect": 3}),
-        (CREATE_AS, {"scan": 1, "dialect": 3}),
+        (CREATE, {"scan": 1, "dialect": 2}),
+        (CREATE_AS, {"scan": 1, "dialect": 2}),
         (SECRET, {"scan": 1, "dialect": 1, "lex": 1}),
     ],
 )

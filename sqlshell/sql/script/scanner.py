@@ -75,6 +75,7 @@ class Scanner:
         self._counted = 0  # position in the text up to which lines are counted
         self._line_start = 0  # characters before the line
         self._closing = False
+        self._completed = False  # whether end_line() has added the last line break
         self._span: _Span | None = None
         self._copies = 0  # COPY statements whose data follow the line, even if another statement has begun on it
         self._in_data = False
@@ -102,6 +103,7 @@ class Scanner:
 
     def feed(self, piece: str) -> None:
         """Add the next piece of the script."""
+        self._completed = False
         end = piece.rfind("\n") + 1
         if end:
             self._waiting.append("".join([*self._partial, piece[:end]]))
@@ -111,14 +113,16 @@ class Scanner:
 
     def end_line(self) -> bool:
         """Complete the last line, for a script that does not end with a line break; return whether there was one."""
-        if self._partial:
-            self.feed("\n")
-            return True
-        return False
+        if not self._partial:
+            return False
+        self.feed("\n")
+        self._completed = True
+        return True
 
     def close(self) -> None:
         """End the script; this also ends its last statement, which does not need a `;`."""
-        self.feed("\n")
+        if not self._completed:
+            self.feed("\n")
         self._closing = True
 
     def read(self) -> list[Item]:
