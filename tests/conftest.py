@@ -49,9 +49,8 @@ Program = Callable[..., Done]
 
 def clean_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
     """An environment without anything of the person who runs the tests."""
-    kept = {
-        key: os.environ[key] for key in ("PATH", "LANG", "SYSTEMROOT", "TMPDIR", checked.WRONG) if key in os.environ
-    }
+    names = ("PATH", "LANG", "SYSTEMROOT", "TMPDIR", "COVERAGE_PROCESS_CONFIG", checked.WRONG)
+    kept = {key: os.environ[key] for key in names if key in os.environ}
     return kept | {"HOME": str(home), "TERM": "xterm-256color", "PYTHONWARNINGS": "default"} | dict(extra)
 
 
