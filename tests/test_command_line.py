@@ -170,6 +170,22 @@ def test_an_option_of_the_peers_is_a_setting(invoked: list[Invocation], name: st
     assert invoked[0].flags == {setting: "x" if value is None else value}
 
 
+@pytest.mark.parametrize(
+    ("subcommand", "common", "rare"),
+    [([], "--read-only", "--ca-file"), (["import"], "--create", "--ca-file"), (["serve"], "--data", "--max-running")],
+)
+def test_the_help_is_one_screen(
+    capsys: pytest.CaptureFixture[str], subcommand: list[str], common: str, rare: str
+) -> None:
+    assert cli.run([*subcommand, "--help"]) == 0
+    screen = capsys.readouterr().out
+    assert common in screen and rare not in screen and "--help all lists all options" in screen
+    assert len(screen.splitlines()) < 66
+    for words in (["--help", "all"], ["--help=all"], ["-h", "all"]):
+        assert cli.run([*subcommand, *words]) == 0
+        assert rare in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("name", ["-?", "-help", "-h", "--help", "-V", "-version", "--version"])
 def test_help_and_version_by_any_name(invoked: list[Invocation], capsys: pytest.CaptureFixture[str], name: str) -> None:
     assert cli.run([name]) == Exit.DONE

@@ -158,7 +158,7 @@ def test_what_is_mistyped_gets_its_nearest(program: Program, tmp_path: Path, arg
 
 
 def test_the_help_of_serve_names_units(program: Program) -> None:
-    told = program("serve", "--help").out
+    told = program("serve", "--help", "all").out
     assert "RANGE" not in told
     for word in ("--port PORT", "--retention HOURS", "--quota GIB", "--max-running N", "--max-seconds SECONDS"):
         assert word in told

@@ -323,7 +323,7 @@ def test_texts_of_arrays_as_postgresql_writes_them(where: Where, tmp_path: Path)
         (b"a,b\n1,x\n2,y\n", ()),
         (gzip.compress(b"a,b\n1,x\n2,y\n", mtime=0), ()),
         (b'{"a": 1, "b": "x"}\n{"a": 2, "b": "y"}\n', ()),
-        (b"1\tx\n2\ty\n", ("--input-format", "text")),
+        (b"1\tx\n2\ty\n", ("--input-format", "tsv")),
         (b"1|x\n2|y\n", ("--with", "FORMAT csv, HEADER false, DELIMITER '|'")),
     ],
     # What gzip writes first depends on the version of Python.

@@ -189,7 +189,8 @@ class Setting(Struct, frozen=True):
     """One setting.
 
     `flags` is empty if it has no flag. A setting that is for `once` has neither a variable nor a key; `environment` and
-    `profile` exclude one of these. `at_prompt` is the default there, if it is another.
+    `profile` exclude one of these. `at_prompt` is the default there, if it is another. A flag that is used `often` is
+    on the first screen of the help.
     """
 
     name: str
@@ -199,6 +200,7 @@ class Setting(Struct, frozen=True):
     default: Any = ...
     at_prompt: Any = None
     once: bool = False
+    often: bool = False
     environment: bool = True
     profile: bool = True
     group: str = ""
@@ -225,11 +227,14 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
     CONNECTION: (
         Setting("url", "the service's base URL, a DSN, or a database or data file"),
         Setting("token", "the bearer token"),
-        _flag("token_file", "file that contains the bearer token", FILE),
-        _flag("profile", "profile of config.toml", NAME, profile=False),
+        _flag("token_file", "file that contains the bearer token", FILE, often=True),
+        _flag("profile", "profile of config.toml", NAME, profile=False, often=True),
         _flag("connect_timeout", "maximum time to establish a connection [default: 10s]", DURATION, default=10.0),
         _flag(
-            "wait", "maximum time to wait for one statement; exit code 4 if exceeded [default: no limit]", TIME_LIMIT
+            "wait",
+            "maximum time of one statement; then exit code 4",
+            TIME_LIMIT,
+            often=True,
         ),
         _flag(
             "read_timeout",
@@ -279,36 +284,38 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
     ),
     CONTEXT: (
-        _flag("organization", "organization to use, by name or ID", NAME),
-        _flag("role", "role to use", NAME),
-        _flag("database", "database to use", NAME, short="-d"),
-        _flag("schema", "schema to use", NAME),
-        _flag("store", "store to use", NAME),
-        _flag("compute_pool", "compute pool to use", NAME),
+        _flag("organization", "organization to use, by name or ID", NAME, often=True),
+        _flag("role", "role to use", NAME, often=True),
+        _flag("database", "database to use", NAME, short="-d", often=True),
+        _flag("schema", "schema to use", NAME, often=True),
+        _flag("store", "store to use", NAME, often=True),
+        _flag("compute_pool", "compute pool to use", NAME, often=True),
         _flag("timezone", "IANA time zone [default: the system's; with a PostgreSQL URL the server's]", Kind("ZONE")),
         _flag("session_id", "session to join [default: a new session]", Kind("ID")),
     ),
     SCRIPTS: (
         _flag(
             "on_error",
-            "what to do after a failure in a script [default: stop]",
+            "what to do after a failure [default: stop]",
             Words("stop", "continue"),
             default="stop",
+            often=True,
         ),
         _flag("attach", "file to upload with the statement that names it; repeatable", Texts("FILE"), once=True),
         _flag("max_rows", "stop an unbounded result after N rows", LIMIT),
         _flag("stream_for", "stop an unbounded result after this time", TIME_LIMIT, long="--for"),
         _flag("allow_gaps", "reconnect to an unbounded result after a connection failure; rows may be missing", SWITCH),
-        _flag("set", "set a variable, like \\set; repeatable", Texts("NAME=VALUE"), environment=False),
+        _flag("set", "set a variable, like \\set; repeatable", Texts("NAME=VALUE"), environment=False, often=True),
         _flag("no_commands", "refuse backslash commands; for untrusted scripts", SWITCH),
         _flag("yes", "answer yes to the confirmations that the profile requires", SWITCH),
-        _flag("read_only", "refuse statements that write, before sending them", SWITCH),
+        _flag("read_only", "refuse statements that write", SWITCH, often=True),
         _flag(
             "single_transaction",
-            "run all scripts in one transaction, rolled back if a statement fails",
+            "run all scripts in one transaction, or none",
             SWITCH,
             once=True,
             short="-1",
+            often=True,
         ),
         _flag(
             "dry_run",
@@ -341,6 +348,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
             "parquet, arrow or arrows",
             NAME,
             default="table",
+            often=True,
         ),
         _flag("null", "text that represents NULL", Kind("TEXT"), default=None),
         _flag("table_style", "style of the table format: auto, psql, simple, rounded_outline, …", NAME, default="auto"),
@@ -369,7 +377,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("wide", "how to show wide tables: scroll or fold", Words("scroll", "fold"), default="scroll"),
         Setting("maxwidth", "maximum width of a value in characters, 0 = no limit", LIMIT, at_prompt=200),
         Setting("numericlocale", "group the digits of numbers", SWITCH),
-        _flag("tuples_only", "show rows only, without column names", SWITCH, short="-t"),
+        _flag("tuples_only", "show rows only, without column names", SWITCH, short="-t", often=True),
         Setting("header", "show column names", SWITCH, default=True),
         Setting("footer", "show the number of rows after each result of the unaligned format", SWITCH, default=True),
         _flag(
@@ -419,7 +427,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag("theme", "theme of the interactive shell", NAME, default="default"),
     ),
     OTHER: (
-        _flag("no_rc", "do not run rc.sql from the config directory", SWITCH, short="-X"),
+        _flag("no_rc", "do not run rc.sql from the config directory", SWITCH, short="-X", often=True),
         Setting("secret_names", "additional regular expressions for names whose values are never recorded", TEXTS),
         Setting("journal", "record statements for \\jobs and \\fetch [default: on]", SWITCH, default=True),
         Setting(
@@ -428,7 +436,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
             Words("default", "terse", "verbose", "sqlstate"),
             default="default",
         ),
-        _flag("quiet", "print fewer messages on stderr", SWITCH, short="-q"),
+        _flag("quiet", "print fewer messages on stderr", SWITCH, short="-q", often=True),
         _flag("verbose", "print more messages on stderr; repeatable", Count(), short="-v"),
     ),
 }

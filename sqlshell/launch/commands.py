@@ -16,7 +16,7 @@ from sqlshell.config.peers import NO_EFFECT, option_remedy
 from sqlshell.config.settings import CONNECTION, CONTEXT, GROUPS, OUTPUT, SCRIPTS, SETTINGS
 from sqlshell.config.values import config_folder, read_config
 from sqlshell.errors import UsageError
-from sqlshell.launch.options import SUBCOMMANDS, Argument, Command, Option, option_of
+from sqlshell.launch.options import SUBCOMMANDS, Argument, Command, Option, lists_all, option_of
 from sqlshell.version import __version__
 
 EXAMPLES: Final = """\b
@@ -26,11 +26,9 @@ Examples:
   sqlshell sales.parquet -c 'from sales limit 5'
   seq 9 | sqlshell - -c 'from stdin'          data on stdin
   sqlshell https://host/v2 --database d       a remote service
-  sqlshell -c 'select 42 as answer' --format csv
   sqlshell -f load.sql -c 'from t' -o t.csv   -c and -f run in the order given
-  generate | sqlshell --on-error continue     a script on stdin
-  sqlshell serve --data DIR                   the local service on a port
-
+"""
+DETAILS: Final = """
 \b
 Formats: table, vertical (for the screen); markdown, html, xlsx (documents);
 csv, tsv, json, jsonl, insert, unaligned (text for programs); parquet, arrow,
@@ -42,6 +40,7 @@ The token is read from SQLSHELL_TOKEN, --token-file or a profile; at a
 terminal, sqlshell prompts for it.
 'sqlshell SUBCOMMAND --help' shows the options of a subcommand.
 """
+"""What the help adds to its list of all options."""
 
 
 def _of_groups(*groups: str) -> frozenset[str]:
@@ -64,6 +63,9 @@ TAKES: Final[Mapping[str, frozenset[str]]] = {
     "version": _CLIENT_AND_MESSAGES,
 }
 """The settings that are options of a subcommand: those that have an effect there."""
+
+DATA_FORMATS: Final = ("csv", "tsv", "json", "jsonl", "parquet")
+"""What data on stdin and the file of an import may be."""
 
 _DECLARED: Final[dict[str, tuple[Callable[..., int], Sequence[click.Parameter]]]] = {}
 """The callback and the parameters of each subcommand."""
@@ -99,6 +101,10 @@ class ShellCommand(Command):
         with formatter.section("Subcommands"):
             formatter.write_dl(list(SUBCOMMANDS.items()))
 
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        self.epilog = EXAMPLES + DETAILS if lists_all(ctx) else EXAMPLES
+        super().format_epilog(ctx, formatter)
+
 
 def shell_command() -> click.Command:
     """Return the main command, which runs statements of TARGET."""
@@ -121,13 +127,14 @@ def shell_command() -> click.Command:
                 ["-o", "--output"],
                 group=OUTPUT,
                 metavar="FILE",
-                help="write results to FILE (- for stdout); the extension sets the format",
+                help="write results to FILE, in the format of its extension",
             ),
             *map(option_of, (setting for setting in SETTINGS if setting.flags)),
             Option(
                 ["--input-format"],
                 group=SCRIPTS,
-                type=click.Choice(["csv", "tsv", "json", "jsonl", "parquet"]),
+                often=False,
+                type=click.Choice(DATA_FORMATS),
                 help="format of the data on stdin (TARGET -)",
             ),
             Option(
@@ -144,18 +151,22 @@ def shell_command() -> click.Command:
             ),
             Option(["-P", "--pset"], multiple=True, hidden=True),
             Option(["-l", "--list"], is_flag=True, help="list the databases and exit"),
-            Option(["--list-themes"], is_flag=True, help="list the themes with color samples and exit"),
-            Option(["--spec"], is_flag=True, help="print options, subcommands and backslash commands as JSON and exit"),
+            Option(["--list-themes"], is_flag=True, often=False, help="list the themes with color samples and exit"),
+            Option(
+                ["--spec"],
+                is_flag=True,
+                often=False,
+                help="print options, subcommands and backslash commands as JSON and exit",
+            ),
             Option(["--version"], is_flag=True, help="print the version and exit"),
         ],
         takes=takes | {"version"},
         callback=_shell,
-        epilog=EXAMPLES,
+        epilog=EXAMPLES + DETAILS,
         help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
         "config.toml, a database file, data files (csv, json, parquet; - is data on stdin), or the URL of a PostgreSQL "
-        "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, sqlshell uses SQLSHELL_URL, "
-        "SQLSHELL_PROFILE or the profile default; without these, its embedded service on DuckDB, in memory, whose data "
-        "is lost on exit.",
+        "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, it is SQLSHELL_URL, "
+        "SQLSHELL_PROFILE, the profile default, or the embedded service on DuckDB, in memory.",
     )
 
 
@@ -298,7 +309,9 @@ def fetch(statement_id: str, target: str | None, output: str | None, **given: An
     ),
     Option(["--create"], is_flag=True, help="create the table first, with types detected from the file"),
     Option(["--dry-run"], is_flag=True, help="show how the columns are matched, and check all values"),
-    Option(["--input-format"], metavar="FORMAT", help="csv, text, json or parquet"),
+    Option(
+        ["--input-format"], type=click.Choice(DATA_FORMATS), help="format of FILE, if its extension does not say it"
+    ),
     Option(["--with"], metavar="OPTIONS", help="options of \\copy, such as \"HEADER, DELIMITER ';'\""),
     Option(["--max-errors"], metavar="N", help="skip up to N rows that cannot be converted"),
     Option(["--rejects"], metavar="FILE", help="write the rows that cannot be converted to FILE"),

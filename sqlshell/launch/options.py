@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -28,7 +29,7 @@ SUBCOMMANDS: Final = {
     "download": "download a resource of the service to a file",
     "config": "list, show, check, create or edit profiles",
     "doctor": "check the installation and the connection",
-    "completion": "print a script that completes the command line in bash, zsh or fish",
+    "completion": "print the completion script of bash, zsh or fish",
     "version": "print the version; with --server also the service's",
 }
 """The names of the subcommands, and what each does."""
@@ -38,7 +39,9 @@ _NAMED: Final = {"FILE": "file", "PATH": "file", "DIR": "directory"}
 
 _TAKEN: Final = "sqlshell.taken"
 _WORDS: Final = "sqlshell.words"
-"""In the context's `meta`: the settings that options of the peers gave, and the words of the command line."""
+_ALL: Final = "sqlshell.all"
+"""In the context's `meta`: the settings that options of the peers gave, the words of the command line, and whether the
+help lists all options."""
 
 _VARIABLE: Final = r"(?s)(-[1AXelqtx]*)v([A-Za-z_]\w*=.*)?"
 """psql's -v, perhaps after other flags, and perhaps with its value."""
@@ -58,11 +61,15 @@ class Argument(_Completed, click.Argument):
 
 
 class Option(_Completed, click.Option):
-    """An option that stands in a group of the help, and whose value a shell completes."""
+    """An option that stands in a group of the help, and whose value a shell completes.
 
-    def __init__(self, names: Sequence[str], *, group: str = OTHER, **given: Any) -> None:
+    One that is not used `often` is listed only by `--help all`.
+    """
+
+    def __init__(self, names: Sequence[str], *, group: str = OTHER, often: bool = True, **given: Any) -> None:
         super().__init__(names, **given)
         self.group = group
+        self.often = often
 
 
 class Command(click.Command):
@@ -85,14 +92,16 @@ class Command(click.Command):
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         option = super().get_help_option(ctx)
         if option is not None:
-            option.help = "show this help and exit"
+            left_out = not all(getattr(parameter, "often", True) for parameter in self.params)
+            option.help = "show this help; --help all lists all options" if left_out else "show this help"
         return option
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         groups: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
-            if record is not None and isinstance(parameter, click.Option):
+            listed = lists_all(ctx) or getattr(parameter, "often", True)
+            if record is not None and listed and isinstance(parameter, click.Option):
                 groups.setdefault(getattr(parameter, "group", OTHER), []).append(record)
         if list(groups) == [OTHER]:
             groups = {"Options": groups[OTHER]}
@@ -101,7 +110,8 @@ class Command(click.Command):
                 formatter.write_dl(groups[name])
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        ctx.meta[_WORDS] = args = _with_variables(args) if "set" in self._takes else list(args)
+        args, ctx.meta[_ALL] = _without_all(args)
+        ctx.meta[_WORDS] = args = _with_variables(args) if "set" in self._takes else args
         self._add_options_of_peers(args)
         self.look_at(ctx, args)
         rest = super().parse_args(ctx, list(args))
@@ -127,6 +137,21 @@ class Command(click.Command):
         """Look at the words of a command line before they are parsed. Raises UsageError."""
 
 
+def lists_all(ctx: click.Context) -> bool:
+    """Return whether the help lists all options, as after `--help all`."""
+    return bool(ctx.meta.get(_ALL))
+
+
+def _without_all(args: Sequence[str]) -> tuple[list[str], bool]:
+    """The words of a command line without the `all` of `--help all`, and whether it was there."""
+    for at, (word, following) in enumerate(itertools.pairwise([*args, ""])):
+        if word == "--":
+            break
+        if (word in {"-h", "--help"} and following == "all") or word == "--help=all":
+            return [*args[:at], "--help", *args[at + 1 + (following == "all") :]], True
+    return list(args), False
+
+
 def option_of(setting: Setting) -> Option:
     """Return the option of a setting."""
     kind: dict[str, Any] = {"metavar": setting.kind.metavar}
@@ -138,7 +163,7 @@ def option_of(setting: Setting) -> Option:
         kind = {"type": click.Choice(setting.kind.words)}
     elif isinstance(setting.kind, Texts):
         kind["multiple"] = True
-    return Option([*setting.flags, setting.name], help=setting.help, group=setting.group, **kind)
+    return Option([*setting.flags, setting.name], help=setting.help, group=setting.group, often=setting.often, **kind)
 
 
 def _options_of_peers(takes: frozenset[str], used: set[str]) -> Iterator[Option]:

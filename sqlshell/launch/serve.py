@@ -165,6 +165,15 @@ SERVE: tuple[OptionSpec, ...] = (
 """The options of `sqlshell serve`: flag, type (a string is the name of a value), default, help."""
 
 
+OFTEN: Final = frozenset(
+    {
+        *("--host", "--port", "--data", "--token-file", "--engine", "--engine-url", "--memory", "--retention"),
+        *("--new-token", "--organization", "--role"),
+    }
+)
+"""The options that are on the first screen of the help."""
+
+
 def serve_command() -> click.Command:
     """`sqlshell serve`."""
     return Command(
@@ -210,16 +219,17 @@ def _visible_secrets(given: Mapping[str, Any], context: click.Context) -> Iterat
 
 def _click_option(option: OptionSpec) -> Option:
     flag, kind, default, text = option
+    often = flag in OFTEN
     if kind is bool:
-        return Option([flag], is_flag=True, default=False, help=text)
+        return Option([flag], is_flag=True, default=False, often=often, help=text)
     if isinstance(kind, tuple):
         many = default == ()
-        kinds = click.Choice(kind)
-        return Option([flag], type=kinds, default=default, show_default=not many, multiple=many, help=text)
+        shown: dict[str, Any] = {"type": click.Choice(kind), "show_default": not many}
+        return Option([flag], default=default, multiple=many, often=often, help=text, **shown)
     if isinstance(kind, str):
-        return Option([flag], metavar=kind, default=default, multiple=default == (), help=text)
+        return Option([flag], metavar=kind, default=default, multiple=default == (), often=often, help=text)
     text = f"{text}  [default: {'; '.join(filter(None, (f'{default:g}', kind.stated)))}]"
-    return Option([flag], type=kind, metavar=_unit(flag, text), default=default, help=text)
+    return Option([flag], type=kind, metavar=_unit(flag, text), default=default, often=often, help=text)
 
 
 def _unit(flag: str, text: str) -> str:
