@@ -96,9 +96,17 @@ def test_help_of_each(program: Program) -> None:
         assert len(item.summary) <= 120, item.name
 
 
+def test_the_usual_commands_fit_a_small_screen(program: Program) -> None:
+    done = program("-q", "-c", "\\?", env={"COLUMNS": "80"})
+    lines = done.out.splitlines()
+    assert len(lines) < 24 and max(map(len, lines)) < 80
+    assert "  \\copy TABLE FROM|TO …   Copy rows between a table and a file" in lines
+    assert lines[-1].startswith(f"\\? all lists all {len(BUILTIN)} commands")
+
+
 @pytest.mark.parametrize("columns", [40, 80, 200])
 def test_the_list_of_commands_is_short_and_cut_in_no_word(program: Program, columns: int) -> None:
-    done = program("-q", "-c", "\\?", env={"COLUMNS": str(columns)})
+    done = program("-q", "-c", "\\? all", env={"COLUMNS": str(columns)})
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     assert max(map(len, lines)) < columns
@@ -126,7 +134,7 @@ def test_the_list_of_commands_is_short_and_cut_in_no_word(program: Program, colu
         (".headers off", "off"),
         (".timer on", "Timing is on"),
         (".show", "rowlimit"),
-        ("!help", "Running statements"),
+        ("!help", "\\? all lists all"),
         ("!options", "maxwidth"),
         ("!queries", ""),
     ],

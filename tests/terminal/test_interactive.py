@@ -244,7 +244,7 @@ def test_rc_runs_first(opened: Open, tmp_path: Path) -> None:
 def test_the_list_of_commands_goes_through_the_pager(opened: Open) -> None:
     terminal = opened("-q", env={"LESS": ""})
     terminal.prompt()
-    terminal.enter("\\?")
+    terminal.enter("\\? all")
     terminal.wait(lambda text: "Objects" in text and text.rstrip().endswith(":"))
     terminal.type("q")
     terminal.prompt()
@@ -319,7 +319,7 @@ def test_an_example_of_the_help_is_run_by_keys(opened: Open) -> None:
 def test_the_list_of_commands_fits_a_large_screen(opened: Open) -> None:
     terminal = opened("-q", rows=60, columns=200, env={"LESS": ""})
     terminal.prompt()
-    terminal.enter("\\?")
+    terminal.enter("\\? all")
     shown = terminal.wait(lambda text: "\\tutorial" in text and "\\context" in text)
     assert "q quits" not in shown
     terminal.prompt()

@@ -35,7 +35,7 @@ async def expanded(shell: CommandShell, args: Args) -> None:
 
 @command("format", "[NAME]", aliases=(".mode",), changes="shell")
 async def choose_format(shell: CommandShell, args: Args) -> None:
-    """List the output formats, or set the one for the following results."""
+    """List the output formats, or select one."""
     if args:
         name = format_named(args[0]).name
         _set(shell, f"Format is {name}.", format=name)

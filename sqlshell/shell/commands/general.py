@@ -43,24 +43,26 @@ VARIABLES = (
 
 @command("?", "[COMMAND]", aliases=("help", ".help", "!help"), data=("COMMAND",))
 async def show_help(shell: CommandShell, args: Args) -> None:
-    """List the backslash commands, or explain one. \\? variables explains the variables of the shell.
+    """List the usual backslash commands, or explain one. \\? all lists all, \\? variables explains the variables.
 
     At the prompt, Ctrl-X and a digit put an example of the command that was explained last into the line."""
     from sqlshell.shell.commands.examples import EXAMPLES
-    from sqlshell.shell.commands.help_text import explanation, overview, wrapped
+    from sqlshell.shell.commands.help_text import explanation, first_screen, overview, wrapped
 
     interactive, screen = shell.session.interactive, shutil.get_terminal_size().columns - 1
     width = max(LEAST_WIDTH, min(screen, 99))
     if args == ["variables"]:
         lines = [line for text in VARIABLES for line in wrapped(text.strip(), width, "  " * text.startswith(" "))]
         text = "\n".join(lines) + "\n"
+    elif args == ["all"]:
+        commands = list(dict.fromkeys(shell.commands.values()))
+        text = overview(commands, max(width, screen), columns=3) if interactive else overview(commands, width)
     elif args:
         item = find(shell.commands, args[0].lstrip("\\"))
         text = explanation(item, width, keys=interactive)
         shell.session.examples = EXAMPLES.get(item.name, ())
     else:
-        commands = list(dict.fromkeys(shell.commands.values()))
-        text = overview(commands, max(width, screen), columns=3) if interactive else overview(commands, width)
+        text = first_screen(shell.commands, width)
     await shell.page(text)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.examples import EXAMPLES
@@ -29,7 +29,21 @@ FULL = 85
 GAP = 3
 """Blanks between two columns."""
 
+OFTEN = (
+    *("h", "d", "l", "c", "x", "format", "browse", "chart", "g", "watch", "i", "o", "e", "copy", "set", "jobs"),
+    *("cancel", "demo", "q"),
+)
+r"""The commands that `\?` lists: what most sessions use, as many as 24 lines of 80 characters show."""
+
 _SENTENCE = re.compile(r"(?<=[\w)])[.;:](?:\s|$)")
+
+
+def first_screen(commands: Mapping[str, CommandInfo], width: int) -> str:
+    """The commands that are used often, on lines of at most `width` characters."""
+    first = "Statements end with ; and may span several lines."
+    last = f"\\? all lists all {len(set(commands.values()))} commands, \\? COMMAND explains one."
+    lines = [line for name in OFTEN for line in _entry(commands[name], width, WIDEST_HEAD)]
+    return "\n".join([*wrapped(first, width), "", *lines, "", *wrapped(last, width)]) + "\n"
 
 
 def overview(commands: Collection[CommandInfo], width: int, *, columns: int = 1) -> str:

@@ -30,7 +30,7 @@ COLUMNS = (
 
 @command("jobs", "[COUNT]", data=("COUNT",))
 async def jobs(shell: CommandShell, args: Args) -> None:
-    """List running and recent statements, including those of other shells. The default COUNT is 10.
+    """List running and recent statements. Those of other shells are included; the default COUNT is 10.
 
     The column job shows the number that ;& printed for a statement of this shell; \\fetch, \\wait and \\cancel accept
     it instead of the ID. At the prompt the columns job and target are omitted if they are empty. The shell
@@ -86,7 +86,7 @@ async def wait(shell: CommandShell, args: Args) -> None:
 
 @command("cancel", "[ID]", aliases=("!abort",), data=("ID",))
 async def cancel(shell: CommandShell, args: Args) -> None:
-    """Ask the service to cancel a statement, and print its state.
+    """Ask the service to cancel a statement. Its state is printed.
 
     ID is an ID that \\jobs lists, a prefix of it, or the number that ;& printed. The default is the last statement of
     this connection, in the background or not.

@@ -145,7 +145,7 @@ async def go_describe(shell: CommandShell, args: Args) -> None:
     data=("SECONDS", "i=SECONDS", "c=TIMES", "m=ROWS"),
 )
 async def watch(shell: CommandShell, args: Args) -> None:
-    """Run a statement every SECONDS (default 2) until Ctrl-C. c=TIMES and m=ROWS stop it earlier.
+    """Run a statement every SECONDS. The default is 2; Ctrl-C ends it, as c=TIMES and m=ROWS do.
 
     c=TIMES stops after TIMES runs, m=ROWS when the result has fewer than ROWS rows. On a terminal each result replaces
     the previous one, and changes are highlighted.

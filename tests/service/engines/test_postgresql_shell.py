@@ -288,7 +288,7 @@ def test_settings_of_a_psqlrc_do_not_break_a_script(program: Program, postgresql
 
 
 def test_the_list_of_commands_tells_what_they_do_here(program: Program, postgresql_database: str) -> None:
-    done = program(postgresql_database, "-c", "\\?")
+    done = program(postgresql_database, "-c", "\\? all")
     listed = " ".join(done.out.split())
     assert "\\ds [PATTERN] List stores, or sequences on PostgreSQL" in listed
     assert "\\dp [PATTERN] List compute pools, or privileges on PostgreSQL" in listed
