@@ -5,6 +5,8 @@ cancel statements.
 from __future__ import annotations
 
 import re
+import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -31,6 +33,48 @@ def test_a_token_is_asked_for_and_never_shown(tmp_path: Path, served: Served) ->
     terminal.prompt()
     terminal.type("\x04")
     assert terminal.end() == 0
+
+
+def test_the_prompt_reads_keys_before_the_service_answers(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        url = f"http://127.0.0.1:{silent.getsockname()[1]}"
+        terminal = Terminal(tmp_path, "-q", url, env={"SQLSHELL_TOKEN": "tok"})
+        terminal.prompt()
+        terminal.enter("\\echo while it is silent")
+        terminal.wait("\nwhile it is silent\n")
+        terminal.prompt()
+        terminal.enter("\\q")
+        assert terminal.end() == 0
+
+
+def test_what_is_typed_stays_when_the_token_is_rejected(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as refusing:
+        url = f"http://127.0.0.1:{refusing.getsockname()[1]}"
+        terminal = Terminal(tmp_path, "-q", url, env={"SQLSHELL_TOKEN": "tok"})
+        terminal.prompt()
+        terminal.type("\\echo kept")
+        terminal.wait("> \\echo kept")
+        answering = threading.Thread(target=_refuse, args=(refusing,), daemon=True)
+        answering.start()
+        terminal.wait(f"token for {url}:")
+        terminal.type("\x03")
+        terminal.wait("canceled")
+        terminal.wait("> \\echo kept")
+        terminal.enter(" as typed")
+        terminal.wait("\nkept as typed\n")
+        terminal.close()
+
+
+def _refuse(server: socket.socket) -> None:
+    """Reject every token."""
+    while True:
+        try:
+            connection, _ = server.accept()
+        except OSError:
+            return
+        with connection:
+            connection.recv(1 << 16)
+            connection.sendall(b"HTTP/1.1 401 Unauthorized\r\nContent-Length: 0\r\nConnection: close\r\n\r\n")
 
 
 def test_a_second_ctrl_c_stops_waiting(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import gc
 import os
@@ -13,7 +14,7 @@ from functools import partial
 from typing import Any
 
 from prompt_toolkit import PromptSession
-from prompt_toolkit.application import in_terminal
+from prompt_toolkit.application import Application, in_terminal
 from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.cursor_shapes import (
     CursorShapeConfig,
@@ -33,8 +34,9 @@ from prompt_toolkit.key_binding.vi_state import InputMode
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, TabsProcessor
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
-from sqlshell.errors import ConnectionFailed, Exit, Interrupted, NotAuthenticated, ShellError, UsageError
+from sqlshell.errors import ConnectionFailed, Exit, NotAuthenticated, ShellError, UsageError
 from sqlshell.origin import EMPTY, Own, own_text
+from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
@@ -109,8 +111,6 @@ async def interact(
     front_end.connected(shell.session)
     try:
         await _context_known(shell, front_end)
-        with handling_interrupts(prompt.app, shell.interruption.interrupt):
-            await _check_service(shell)
         ready()
         with restored(front_end.streams), handling_interrupts(prompt.app, shell.interruption.interrupt):
             code = await _loop(shell, front_end, prompt, send_request)
@@ -121,7 +121,8 @@ async def interact(
 
 
 async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[str], send_request: SendRequest) -> Exit:
-    interruption, streams = shell.interruption, front_end.streams
+    interruption, streams, kept = shell.interruption, front_end.streams, ""
+    check = ServiceCheck(shell, prompt.app)
     while True:
         await _context_known(shell, front_end)
         if front_end.window is not None:
@@ -131,8 +132,15 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
         try:
             front_end.file_history.paused = shell.buffer.scanner.state is State.COPY_DATA
             with _without_garbage_collection():
-                text = await prompt.prompt_async(default=shell.buffer.recall(), handle_sigint=False)
+                default, kept = kept or shell.buffer.recall(), ""
+                text = await prompt.prompt_async(default=default, handle_sigint=False, pre_run=check.begin)
                 send, send_request.requested = send_request.requested, False
+            check.end()
+        except NotAuthenticated:
+            kept = prompt.default_buffer.text
+            await check.ask()
+            front_end.refresh_catalog()
+            continue
         except KeyboardInterrupt:
             shell.discard_unfinished()
             if time.monotonic() - interruption.abandoned_at < THIRD_SECONDS:
@@ -177,23 +185,53 @@ async def _context_known(shell: Shell, front_end: PromptFrontEnd) -> None:
         await front_end.loader.wait_for_echo(ECHO_SECONDS)
 
 
-async def _check_service(shell: Shell) -> None:
-    """Report what would fail every statement, such as a wrong token, before one is typed."""
-    connection = shell.session.connection
-    if connection.embedded or connection.offline is not None:
-        return
+class ServiceCheck:
+    """Finds what would fail every statement, such as a wrong token, while the first one is being typed."""
 
-    async def connect() -> None:
-        shell.interruption.show_progress(None, "connecting")
-        await connection.service.version()
+    def __init__(self, shell: Shell, prompt: Application[str]) -> None:
+        self._shell = shell
+        self._prompt = prompt
+        connection = shell.session.connection
+        self._needed = not connection.embedded and connection.offline is None
+        self._task: asyncio.Task[None] | None = None
 
-    try:
-        await shell.interruption.interruptible(connect(), "c")
-    except (ConnectionFailed, NotAuthenticated, Interrupted) as error:
-        shell.diagnostics.error(error)
-    except ShellError:
-        # A service that does not say its version may run statements.
-        return
+    def begin(self) -> None:
+        """Begin when the first line is read. If the token is rejected, reading it ends with NotAuthenticated, because a
+        question is asked between two lines; other errors are printed above it."""
+        if self._needed:
+            self._needed, self._task = False, start_in_background(self._check())
+
+    def end(self) -> None:
+        """End it when something was typed, which meets the same errors."""
+        self._needed = False
+        if self._task is not None:
+            self._task.cancel()
+
+    async def ask(self) -> None:
+        """Check the service again, as a command that may ask for a token."""
+        self._prompt.erase_when_done = False
+
+        async def connect() -> None:
+            self._shell.interruption.show_progress(None, "connecting")
+            await self._shell.session.connection.service.version()
+
+        try:
+            await self._shell.interruption.interruptible(connect(), "c")
+        except ShellError as error:
+            self._shell.diagnostics.error(error)
+
+    async def _check(self) -> None:
+        try:
+            await self._shell.session.connection.service.version()
+        except NotAuthenticated as error:
+            if not self._prompt.is_done:
+                self._prompt.erase_when_done = True
+                self._prompt.exit(exception=error)
+        except ConnectionFailed as error:
+            self._shell.diagnostics.error(error)
+        except ShellError:
+            # A service that does not say its version may run statements.
+            return
 
 
 @contextlib.contextmanager
