@@ -400,7 +400,7 @@ def test_greetings(config: Config) -> None:
     lines = greeting(found("", config)[0], "", 1)
     assert lines[1:] == (
         "target: DuckDB in memory, lost on exit (to keep data: sqlshell FILE.duckdb)",
-        f"Try \\demo (sample data), \\tutorial or \\?. {HINTS[1]}",
+        f"Try \\demo (sample data), \\? start or \\?. {HINTS[1]}",
     )
     assert greeting(found("local", config)[0], "", 0)[1] == (
         "target: DuckDB in memory, lost on exit (profile local has no url)"

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.shell.commands.help_text import START, first_steps
 from sqlshell.sql import keywords
 from sqlshell.sql.analysis.kinds import verb
 from sqlshell.sql.syntax import LOCAL_SYNTAX, NOT_LOCAL, SYNTAX, supported_statements, syntax
@@ -40,6 +41,13 @@ def test_every_statement_has_its_syntax() -> None:
 )
 def test_syntax_is_found(asked: str, first: str) -> None:
     assert syntax(asked)[0][0] == first
+
+
+@pytest.mark.parametrize("width", [32, 79, 120])
+def test_the_first_steps_fit(width: int) -> None:
+    lines = first_steps(width).splitlines()
+    assert max(map(len, lines)) <= width
+    assert all(any(line.strip().startswith(typed) for line in lines) for typed, _ in START)
 
 
 @pytest.mark.slow("runs the program five times")

@@ -159,7 +159,7 @@ def greeting(destination: Destination, given: str, number: int) -> Sequence[str]
         return (
             f"sqlshell {__version__}",
             f"target: DuckDB in memory, lost on exit ({remedy})",
-            f"Try \\demo (sample data), \\tutorial or \\?. {hint}",
+            f"Try \\demo (sample data), \\? start or \\?. {hint}",
         )
     return (
         f"sqlshell {__version__}",

@@ -223,7 +223,7 @@ def test_what_a_document_names_exists(path: Path) -> None:
     text = path.read_text()
     spans = re.findall(r"```\w*\n.*?```|`[^`\n]+`", text, re.S)
     # What other programs are given is theirs.
-    own = [span for span in spans if not re.search(r"curl|pip |dbt |python3? -m|less |openssl", span)]
+    own = [span for span in spans if not re.search(r"curl|pip |pipx |uv tool |dbt |python3? -m|less |openssl", span)]
     commands = table(BUILTIN)
     for span in own:
         # printf has escapes of its own, and \\copy is psql's.

@@ -168,17 +168,25 @@ def pictures(folder: Path, env: dict[str, str]) -> None:
 
 
 def tour(folder: Path, env: dict[str, str]) -> None:
-    """The animation of README: the start, sample data, a statement with completion, an error, the explorer."""
+    """The animation of README: the start, sample data, a statement with completion, an error, the explorer.
+
+    The first result is there within five seconds.
+    """
     from tests.terminal.recording import Recording
 
     terminal, film = Terminal(folder, env=env, rows=ROWS, columns=COLUMNS), Recording(ROWS, COLUMNS)
     terminal.prompt()
-    film.add(terminal, 1.5)
+    film.add(terminal, 0.6)
     film.type(terminal, "\\demo")
     terminal.enter("")
     terminal.wait("\\demo off")
     terminal.prompt()
-    film.add(terminal, 2.0)
+    film.add(terminal, 0.8)
+    film.type(terminal, "select * from shop.products limit 3;", pace=0.05)
+    terminal.enter("")
+    terminal.wait("3 rows")
+    terminal.prompt()
+    film.add(terminal, 2.5)
     terminal.screen_after(NAMES_SECONDS)
     for line in REVENUE[:-1]:
         film.type(terminal, line.rstrip("\n"))

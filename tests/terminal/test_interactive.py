@@ -44,8 +44,8 @@ def test_a_statement_and_its_table(opened: Open) -> None:
     version, target, hint = first.splitlines()[:3]
     assert version == f"sqlshell {__version__}"
     assert target == "target: DuckDB in memory, lost on exit (to keep data: sqlshell FILE.duckdb)"
-    assert hint.startswith("Try \\demo (sample data), \\tutorial or \\?. ")
-    assert hint.partition("?. ")[2] in HINTS
+    assert hint.startswith("Try \\demo (sample data), \\? start or \\?. ")
+    assert hint.partition("\\?. ")[2] in HINTS
     assert "memory.main>" in first
     terminal.enter("select 42 as answer;")
     shown = terminal.wait("1 row")

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 EXAMPLES: Final[Mapping[str, Sequence[str]]] = {
-    "?": ("\\? copy", "\\? variables"),
+    "?": ("\\? start", "\\? copy", "\\? variables"),
     "bg": ("select status, count(*) from shop.orders group by status \\bg",),
     "browse": ("select * from shop.orders \\browse",),
     "chart": (

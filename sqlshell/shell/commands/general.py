@@ -43,11 +43,12 @@ VARIABLES = (
 
 @command("?", "[COMMAND]", aliases=("help", ".help", "!help"), data=("COMMAND",))
 async def show_help(shell: CommandShell, args: Args) -> None:
-    """List the usual backslash commands, or explain one. \\? all lists all, \\? variables explains the variables.
+    """List the usual backslash commands, or explain one. \\? all lists all of them.
 
+    \\? start shows the first steps, \\? variables explains the variables.
     At the prompt, Ctrl-X and a digit put an example of the command that was explained last into the line."""
     from sqlshell.shell.commands.examples import EXAMPLES
-    from sqlshell.shell.commands.help_text import explanation, first_screen, overview, wrapped
+    from sqlshell.shell.commands.help_text import explanation, first_screen, first_steps, overview, wrapped
 
     interactive, screen = shell.session.interactive, shutil.get_terminal_size().columns - 1
     width = max(LEAST_WIDTH, min(screen, 99))
@@ -57,6 +58,8 @@ async def show_help(shell: CommandShell, args: Args) -> None:
     elif args == ["all"]:
         commands = list(dict.fromkeys(shell.commands.values()))
         text = overview(commands, max(width, screen), columns=3) if interactive else overview(commands, width)
+    elif args == ["start"]:
+        text = first_steps(width)
     elif args:
         item = find(shell.commands, args[0].lstrip("\\"))
         text = explanation(item, width, keys=interactive)

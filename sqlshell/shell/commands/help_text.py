@@ -35,6 +35,24 @@ OFTEN = (
 )
 r"""The commands that `\?` lists: what most sessions use, as many as 24 lines of 80 characters show."""
 
+START = (
+    ("\\demo", "create sample data (for a file: sqlshell FILE)"),
+    ("select * from shop.products;", "statements end with ; on one line or several"),
+    ("Tab, →, Ctrl-R", "complete, accept a suggestion, search history"),
+    ("\\dt shop.*  \\d shop.orders", "list tables, describe one"),
+    ("\\errverbose", "show all that is known about the last error"),
+    ("F5", "open the last result: search, sort, filter"),
+    ("\\x  \\format csv  \\o FILE", "records, another format, results to a file"),
+    ("Ctrl-C", "cancel the statement, or clear the line"),
+    ("\\i FILE  sqlshell -f FILE", "run a script; the exit code tells a failure"),
+    ("\\set city Bern  :'city'", "set a variable, use it as a string"),
+    ("sqlshell PROFILE --read-only", "use a target of config.toml, without writing"),
+)
+"""The first steps: what is typed, and what it does."""
+
+WIDEST_STEP = 32
+"""Width of the column with what is typed, and what stands before and behind it."""
+
 _SENTENCE = re.compile(r"(?<=[\w)])[.;:](?:\s|$)")
 
 
@@ -75,6 +93,21 @@ def explanation(item: CommandInfo, width: int, *, keys: bool) -> str:
             for line, each in enumerate(text.split("\n")):
                 lines += wrapped(each, width, "     ", first=f"  {number}  " if not line else "     ")
     return "\n".join(lines) + "\n"
+
+
+def first_steps(width: int) -> str:
+    """What to type first, on lines of at most `width` characters."""
+    lines = []
+    for typed, does in START:
+        head = f"  {in_locale(typed)}".ljust(WIDEST_STEP)
+        if width < WIDEST_STEP + NARROWEST // 2:
+            lines += [head.rstrip(), *wrapped(does, width, "    ")]
+        else:
+            lines += wrapped(does, width, " " * WIDEST_STEP, first=head)
+    return (
+        "\n".join(["First steps:", *lines, *wrapped("\\tutorial is a tour, \\? lists the commands, \\q exits.", width)])
+        + "\n"
+    )
 
 
 def wrapped(text: str, width: int, indent: str = "", *, first: str | None = None) -> list[str]:
