@@ -6,11 +6,13 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
 from typing import Any
 from urllib.parse import unquote
 
-import httpx
+from sqlshell.client.http.answer import Answer, Content, read_headers
+from sqlshell.client.target import Target
+from sqlshell.errors import ConnectionBroken, ConnectionFailed
 
 WINDOW = 1 << 20
 """Bytes of a body that may wait for their reader. With more, the writer waits, so that memory stays flat."""
@@ -107,10 +109,10 @@ class Window:
 
 class Exchange:
     """One request or one websocket: the application answers in its own loop, the client talks to it from the running
-    one. Raises httpx.ConnectError if the application has ended.
+    one. `name` is that of the service. Raises ConnectionFailed if the application has ended.
     """
 
-    def __init__(self, local: LocalApp, scope: MutableMapping[str, Any]) -> None:
+    def __init__(self, local: LocalApp, scope: MutableMapping[str, Any], name: str) -> None:
         self._local = local
         self._scope = scope
         ours = asyncio.get_running_loop()
@@ -123,7 +125,7 @@ class Exchange:
             local.loop.call_soon_threadsafe(self._start)
         except RuntimeError as error:
             local.exchanges.discard(self)
-            raise httpx.ConnectError("the service has ended") from error
+            raise ConnectionFailed(f"cannot connect to {name}: the service has ended") from error
 
     async def tell(self, message: Message) -> None:
         """Send a message to the application. Raises BrokenPipeError if it has ended."""
@@ -171,57 +173,66 @@ class Exchange:
         return {"type": f"{self._scope['type']}.disconnect", "code": 1006}
 
 
-class InProcess(httpx.AsyncBaseTransport):
-    """Sends httpx's requests to an application in this process."""
+class InProcess:
+    """Sends requests to an application in this process; see answer.Connections. `seconds` is how long it may be silent,
+    0 for any time."""
 
-    def __init__(self, open_app: OpenApp) -> None:
+    def __init__(self, open_app: OpenApp, target: Target, seconds: float) -> None:
         self._open_app = open_app
+        self._target = target
+        self._seconds = seconds
 
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        """Raises httpx's errors, as for a connection over TCP, and those of opening the service."""
-        seconds: float | None = request.extensions.get("timeout", {}).get("read")
-        own = {"type": "http", "method": request.method, "scheme": request.url.scheme}
-        exchange = Exchange(self._open_app(), scope_of(request.url, request.headers) | own)
+    async def send(self, method: str, where: str, headers: Mapping[str, str], content: Content) -> Answer:
+        """Raises ConnectionFailed, as for a connection over TCP, and the errors of opening the service."""
+        own = {"type": "http", "method": method, "scheme": self._target.scheme}
+        name = self._target.name
+        exchange = Exchange(self._open_app(), scope_of(where, headers) | own, name)
         try:
             with contextlib.suppress(BrokenPipeError):
-                await _send_body(request, exchange)
-            messages = await _heard(exchange, seconds)
+                await _send_body(content, exchange)
+            messages = await self._heard(exchange)
             if not messages:
-                raise httpx.RemoteProtocolError("the service sent no response")
-            head = messages.pop(0)
-            body = _Body(exchange, messages, seconds)
-            return httpx.Response(head["status"], headers=list(head.get("headers", ())), stream=body)
+                raise ConnectionBroken(f"{name} closed the connection without a response")
         except BaseException:
             exchange.close()
             raise
+        head = messages.pop(0)
 
+        async def close() -> None:
+            exchange.close()
 
-class _Body(httpx.AsyncByteStream):
-    """The body of a response; `messages` have arrived with its head."""
+        return Answer(head["status"], read_headers(head.get("headers", ())), self._pieces(exchange, messages), close)
 
-    def __init__(self, exchange: Exchange, messages: list[Message], seconds: float | None) -> None:
-        self._exchange = exchange
-        self._messages = messages
-        self._seconds = seconds
+    async def aclose(self) -> None:
+        """Do nothing: each exchange ends with its response."""
 
-    async def __aiter__(self) -> AsyncIterator[bytes]:
+    async def _pieces(self, exchange: Exchange, messages: list[Message]) -> AsyncGenerator[bytes]:
+        """The body of a response, whose first `messages` have arrived."""
         while True:
-            for message in self._messages:
+            for message in messages:
                 if body := message.get("body"):
                     yield bytes(body)
                 if not message.get("more_body", False):
                     return
-            self._messages = await _heard(self._exchange, self._seconds)
-            if not self._messages:
-                raise httpx.RemoteProtocolError("the service sent an incomplete response")
+            messages = await self._heard(exchange)
+            if not messages:
+                raise ConnectionBroken(
+                    f"{self._target.name} closed the connection in the middle of the response: the service sent an "
+                    "incomplete response"
+                )
 
-    async def aclose(self) -> None:
-        self._exchange.close()
+    async def _heard(self, exchange: Exchange) -> list[Message]:
+        try:
+            return await exchange.hear(self._seconds or None)
+        except TimeoutError as error:
+            raise ConnectionBroken(
+                f"no data from {self._target.name} for {self._seconds:g} s", "use a longer --read-timeout"
+            ) from error
 
 
-def scope_of(url: httpx.URL, headers: httpx.Headers) -> dict[str, Any]:
-    """What the ASGI scopes of requests and of websockets have in common."""
-    path, _, query = url.raw_path.partition(b"?")
+def scope_of(where: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    """What the ASGI scopes of requests and of websockets have in common. `where` is a path with its query."""
+    path, _, query = where.encode("ascii").partition(b"?")
     return {
         # With this version, sending to a client that has disconnected is an OSError.
         "asgi": {"version": "3.0", "spec_version": "2.4"},
@@ -230,26 +241,22 @@ def scope_of(url: httpx.URL, headers: httpx.Headers) -> dict[str, Any]:
         "raw_path": path,
         "query_string": query,
         "root_path": "",
-        "headers": [(name.lower(), value) for name, value in headers.raw],
+        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
         "client": None,
         "server": None,
         "state": {},
     }
 
 
-async def _send_body(request: httpx.Request, exchange: Exchange) -> None:
-    assert isinstance(request.stream, httpx.AsyncByteStream)
-    async for body in request.stream:
+async def _send_body(content: Content, exchange: Exchange) -> None:
+    async for body in _whole(content or b"") if content is None or isinstance(content, bytes) else content:
         for start in range(0, len(body), PIECE):
             await exchange.tell({"type": "http.request", "body": body[start : start + PIECE], "more_body": True})
     await exchange.tell({"type": "http.request", "body": b"", "more_body": False})
 
 
-async def _heard(exchange: Exchange, seconds: float | None) -> list[Message]:
-    try:
-        return await exchange.hear(seconds)
-    except TimeoutError as error:
-        raise httpx.ReadTimeout("the service sent nothing") from error
+async def _whole(body: bytes) -> AsyncGenerator[bytes]:
+    yield body
 
 
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:

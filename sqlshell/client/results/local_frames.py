@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-
-import httpx
+from urllib.parse import urlsplit
 
 from sqlshell.client.http.in_process import Exchange, Message, OpenApp, scope_of
 from sqlshell.client.results.stream import NO_CLOSE_CODE, ClosedWhileSending
@@ -51,15 +50,10 @@ async def open_local_stream(
     uri: str, open_app: OpenApp, name: str, *, session_id: str = ""
 ) -> AsyncIterator[LocalFrames]:
     """A stream of the application; `name` is the service's. Raises ConnectionFailed, and what `open_app` raises."""
-    url = httpx.URL(uri)
-    headers = httpx.Headers({"host": url.netloc.decode("ascii")})
-    if session_id:
-        headers["ds-session-id"] = session_id
+    url = urlsplit(uri)
+    headers = {"host": url.netloc} | ({"ds-session-id": session_id} if session_id else {})
     own = {"type": "websocket", "scheme": url.scheme, "subprotocols": []}
-    try:
-        exchange = Exchange(open_app(), scope_of(url, headers) | own)
-    except httpx.ConnectError as error:
-        raise ConnectionFailed(f"cannot connect to {name}: {error}") from error
+    exchange = Exchange(open_app(), scope_of(f"{url.path}?{url.query}", headers) | own, name)
     try:
         # An application that refuses at once does not hear this.
         with contextlib.suppress(BrokenPipeError):

@@ -36,7 +36,8 @@ from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     import duckdb
-    import httpx
+
+    from sqlshell.client.http.answer import Answer
 
 SLACK_BYTES = 64 << 20
 """A file may be larger than the JSON of its rows by this many bytes."""
@@ -142,7 +143,7 @@ class _Download:
             raise FileUnavailable
         self._file.write(piece)
 
-    async def refusal(self, response: httpx.Response) -> Exception:
+    async def refusal(self, response: Answer) -> Exception:
         return FileUnavailable()
 
 
