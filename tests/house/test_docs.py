@@ -105,13 +105,14 @@ def test_the_page_for_contributors_names_files_that_there_are() -> None:
         assert importlib.util.find_spec(command) is not None, command
 
 
-def test_the_changelog_has_dated_releases() -> None:
+def test_the_changelog_begins_with_the_version_of_the_code() -> None:
+    """Releases have dates; the newest may be unreleased."""
     text = (ROOT / "CHANGELOG.md").read_text()
-    releases = re.findall(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", text, re.M)
-    assert releases[0] == ("Unreleased", "")
-    assert releases[1][0] == __version__
-    dates = [date for _, date in releases[1:]]
-    assert all(dates)
+    releases = re.findall(r"^## \[(.+?)\] - (unreleased|\d{4}-\d\d-\d\d)$", text, re.M)
+    assert len(releases) == len(re.findall("^## ", text, re.M))
+    assert releases[0][0] == __version__
+    dates = [date for _, date in releases]
     assert dates == sorted(dates, reverse=True)
+    assert "unreleased" not in dates[1:]
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"^### (.+)$", text, re.M)) <= kinds
