@@ -19,7 +19,7 @@ Own = NewType("Own", str)
 EMPTY: Final = Own("")
 """No file: stdout, or the query buffer."""
 
-ADOPT: Final = "check the value with \\echo; then type it yourself, or trust it with \\own NAME REGEX"
+ADOPT: Final = "check the value with \\echo; then type it yourself, or trust it with \\trust NAME REGEX"
 
 
 class Foreign(NamedTuple):

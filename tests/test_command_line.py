@@ -71,9 +71,9 @@ COPY = "\\copy t FROM 'a.csv'"
         (["import", "-", "--table", "t", "--input-format", "csv"], "",
          [("command", "\\copy t FROM PSTDIN WITH (FORMAT auto, SNIFF, FORMAT 'csv')")], "", {"writes": True}),
         (["import", "~/x.csv", "--table", "t"], "", [("command", "\\copy t FROM '~/x.csv'")], "", {"writes": True}),
-        (["import", "a.csv", "--table", "t", "--create", "--resume", "--unknown", "skip", "--max-errors", "3",
+        (["import", "a.csv", "--table", "t", "--create", "--resume", "--if-unknown", "skip", "--max-errors", "3",
           "--rejects", "it's", "--with", "HEADER"], "",
-         [("command", f"{COPY} WITH (HEADER, CREATE, RESUME, MAX_ERRORS '3', REJECTS 'it''s', UNKNOWN 'skip')")], "",
+         [("command", f"{COPY} WITH (HEADER, CREATE, RESUME, MAX_ERRORS '3', REJECTS 'it''s', IF_UNKNOWN 'skip')")], "",
          {"writes": True}),
         (["export", "--table", "t", "-o", "f"], "", [("command", "SELECT * FROM t\n\\export")], "", {"words": ("f",)}),
         (["export", "w", "--query", "select 1; ", "-o", "f"], "w",
@@ -104,7 +104,7 @@ def test_invocations(
         (["--format", "csv", "-A"], {"format": "unaligned"}),
         (["-q"], {"quiet": True}),
         (["-vv"], {"verbose": 2}),
-        (["--timeout", "5s", "--retries", "0"], {"timeout": "5s", "retries": "0"}),
+        (["--retry-timeout", "5s", "--retries", "0"], {"retry_timeout": "5s", "retries": "0"}),
         (["--attach", "a", "--attach", "b"], {"attach": ("a", "b")}),
         (["-v", "a=b", "-v"], {"set": ("a=b",), "verbose": 1}),
         (["-va=b", "-qv", "c=", "--set", "d=e"], {"set": ("a=b", "c=", "d=e"), "quiet": True}),
@@ -292,10 +292,12 @@ def test_profiles_are_listed_without_their_secrets(tmp_path: Path) -> None:
     ]
     assert not written("show", tmp_path)[1].startswith("#")
     words = dict(line.split(maxsplit=1) for line in written("show", tmp_path)[1].splitlines())
-    assert {name: words[name] for name in ("quiet", "connect_timeout", "wait", "retries", "explore", "recordsep")} == {
+    assert {
+        name: words[name] for name in ("quiet", "connect_timeout", "timeout", "retries", "explore", "recordsep")
+    } == {
         "quiet": "off  (default)",
         "connect_timeout": "10s  (default)",
-        "wait": "no limit  (default)",
+        "timeout": "no limit  (default)",
         "retries": "5  (default)",
         "explore": "100  (default)",
         "recordsep": "\\n  (default)",
@@ -330,7 +332,7 @@ def test_a_new_configuration(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("typed", "offered"),
     [
-        ("--fo", ["--for", "--format"]),
+        ("--du", ["--duration"]),
         ("--format js", ["json", "jsonl"]),
         ("--format=js", ["json", "jsonl"]),
         ("--on-error c", ["continue"]),

@@ -86,7 +86,7 @@ def test_a_service(tmp_path: Path) -> None:
             tmp_path, served.url, "-c", "create stream s (a int)", "-c", "insert into s values (1)", token=served.token
         ),
         run(tmp_path, served.url, "-c", "from range(100000)", "-o", "rows.csv", token=served.token),
-        run(tmp_path, served.url, "-c", "from s", "--max-rows", "1", "--for", "1s", token=served.token),
+        run(tmp_path, served.url, "-c", "from s", "--max-rows", "1", "--duration", "1s", token=served.token),
         run(tmp_path, served.url, "-c", "select 1;&", "-c", r"\wait", "-c", r"\jobs", token=served.token),
     ]
     assert stop(served) == 0

@@ -301,7 +301,7 @@ def test_network_options(config: Config) -> None:
     flags = {
         "connect_timeout": "1s",
         "read_timeout": "2s",
-        "timeout": "3s",
+        "retry_timeout": "3s",
         "retries": 4,
         "ca_file": "a",
         "client_cert": "b",
@@ -318,7 +318,7 @@ def test_network_options(config: Config) -> None:
     assert (network.answer_limit, network.download_limit) == (5 << 20, 6 << 20)
     plain = network_of(resolve({}, {}, config))
     assert (plain.insecure, plain.private_data_plane, plain.ca_file) == (False, False, "")
-    assert network_of(resolve({"timeout": "0"}, {}, config)).timeout == 1e9
+    assert network_of(resolve({"retry_timeout": "0"}, {}, config)).timeout == 1e9
 
 
 @pytest.mark.parametrize(
@@ -461,7 +461,7 @@ def test_more_options_at_the_start(config: Config) -> None:
     [
         ({"dry_run": True}, "t", False, "--dry-run requires a script"),
         ({"resume": True}, "t", True, "--resume requires --checkpoint FILE"),
-        ({"unknown": "skip"}, "t", True, "--unknown requires --checkpoint FILE and --resume"),
+        ({"if_unknown": "skip"}, "t", True, "--if-unknown requires --checkpoint FILE and --resume"),
         (
             {"checkpoint": "c", "single_transaction": True}, "t", True,
             "--checkpoint cannot be used with --single-transaction",
@@ -469,7 +469,7 @@ def test_more_options_at_the_start(config: Config) -> None:
         ({"checkpoint": "c", "dry_run": True}, "t", True, "--checkpoint cannot be used with --dry-run"),
         ({"checkpoint": "c"}, "t", False, "--checkpoint requires a script"),
         ({"checkpoint": "c", "session_id": "x"}, "t", True, "--checkpoint cannot be used with --session-id"),
-        ({"checkpoint": "c", "unknown": "skip"}, "t", True, "--unknown requires --resume"),
+        ({"checkpoint": "c", "if_unknown": "skip"}, "t", True, "--if-unknown requires --resume"),
         ({"checkpoint": "c"}, "", True, "--checkpoint requires a TARGET: a database in memory is lost with the run"),
     ],
 )  # fmt: skip
@@ -527,7 +527,7 @@ def test_durations(text: str, seconds: float | None) -> None:
         ("retries", "x", "SQLSHELL_RETRIES: invalid value 'x'"),
         ("on_error", "continue", "continue"),
         ("on_error", "never", "SQLSHELL_ON_ERROR: invalid value 'never'"),
-        ("timeout", "soon", "SQLSHELL_TIMEOUT: 'soon' is not a duration"),
+        ("retry_timeout", "soon", "SQLSHELL_RETRY_TIMEOUT: 'soon' is not a duration"),
     ],
 )
 def test_values_of_the_environment(config: Config, name: str, given: str, expected: object) -> None:

@@ -416,10 +416,10 @@ def test_many_statements_in_order_and_what_is_unknown_is_not_sent_again(
     assert 0 < there < 30_000
     # A part of them is told as unknown, and is there or not; who goes on has to say it.
     done = where.load("big.csv", "--resume", code=2)
-    assert "--unknown skip" in done.err
+    assert "--if-unknown skip" in done.err
     first, then = done.err.split("rows ")[1].split(" of ")[0].replace(",", "").split(" to ")
     arrived = where.run(f"select count(*) as n from t where a = {int(first) - 1}").out.split()[1] == "1"
-    done = where.load("big.csv", "--resume", "--unknown", "skip" if arrived else "send")
+    done = where.load("big.csv", "--resume", "--if-unknown", "skip" if arrived else "send")
     here = int(first) - 1 + (int(then) - int(first) + 1 if arrived else 0)
     assert f"{30_000 - here:,} rows loaded into t, after {here:,} of the earlier load" in done.err
     assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
@@ -445,8 +445,8 @@ def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
     plain.holds = b""
     done = where.load("a.csv", "--resume", code=2)
     assert "rows 1 to 2 of a.csv: it is unknown whether they are in t" in done.err
-    assert "otherwise delete those that it contains, and use --unknown send" in done.err
-    done = where.load("a.csv", "--resume", "--unknown", "send")
+    assert "otherwise delete those that it contains, and use --if-unknown send" in done.err
+    done = where.load("a.csv", "--resume", "--if-unknown", "send")
     assert "2 rows loaded into t" in done.err
     assert where.run("select count(*) as n from t").out == "n\n2\n"
     assert "there is no unfinished load" in where.load("a.csv", "--resume", code=2).err
@@ -597,11 +597,11 @@ def test_a_load_that_begins_again_ends_the_earlier_one(
     where.run("create or replace table t (a int, b varchar)")
     done = where.load("big.csv", "--resume", code=2)
     assert "the last load restarted from the beginning and stopped before it sent a row" in done.err
-    assert "of the load before it, add --unknown skip" in done.err
+    assert "of the load before it, add --if-unknown skip" in done.err
     assert where.run("select count(*) as n from t").out == "n\n0\n"
     # Its user knows that the rows are there.
     where.run("insert into t from other", "drop table other")
-    done = where.load("big.csv", "--resume", "--unknown", "skip")
+    done = where.load("big.csv", "--resume", "--if-unknown", "skip")
     assert f"{30_000 - there:,} rows loaded into t, after {there:,} of the earlier load" in done.err
     assert where.run("select count(*) as n, count(distinct a) as d from t").out == "n,d\n30000,30000\n"
 

@@ -105,7 +105,7 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["-c", "create store s with ('tls.ca_file' = '@/dev/zero')"], 2, "is not a regular file"),
         (["-c", "create store s with ('tls.ca_file' = '@.')"], 2, "is a directory"),
         (["-c", "select 1", "--max-rows", "x"], 2, "expected an integer"),
-        (["-c", "select 1", "--for", "soon"], 2, "not a duration"),
+        (["-c", "select 1", "--duration", "soon"], 2, "not a duration"),
         (["-c", "select 1", "--retries", "-1"], 2, "expected an integer, 0 or greater"),
         (["version", "x"], 2, "--server"),
     ],
@@ -165,16 +165,16 @@ def test_the_background(program: Program, kept: Served) -> None:
 @pytest.mark.slow("runs the program three times")
 def test_a_result_is_offered_only_where_it_can_be_had(program: Program, kept: Served) -> None:
     """The embedded service ends with its script, and so does what runs there."""
-    there = program("-c", LONG, "--wait", "0.3", env=to(kept))
+    there = program("-c", LONG, "--timeout", "0.3", env=to(kept))
     assert there.code == 4
     offered = re.search(r"it is still running; sqlshell fetch ([0-9a-f-]{36}) shows its result", there.err)
     assert offered is not None, there.err
     assert program("-c", f"\\cancel {offered[1]}", env=to(kept)).code == 0
-    here = program("-c", LONG, "--wait", "0.3")
+    here = program("-c", LONG, "--timeout", "0.3")
     assert (here.code, "fetch" in here.err) == (4, False), here.err
     assert re.fullmatch(
         r"error\[03000\]: the statement has not ended after [\d.]+ s\n"
-        r"help: it is canceled, because the embedded service ends with this shell; use a longer --wait\n",
+        r"help: it is canceled, because the embedded service ends with this shell; use a longer --timeout\n",
         here.err,
     )
 
@@ -399,7 +399,7 @@ def test_a_stream_as_lines(program: Program, kept: Served, tmp_path: Path) -> No
 @pytest.mark.slow("runs the program three times")
 def test_a_stream_for_a_time_and_interrupted(program: Program, kept: Served, tmp_path: Path) -> None:
     program("-c", "create stream s2 (a integer)", env=to(kept))
-    found = program("-c", "select * from s2", "--for", "300ms", "--format", "csv", env=to(kept))
+    found = program("-c", "select * from s2", "--duration", "300ms", "--format", "csv", env=to(kept))
     assert (found.code, found.out) == (0, "a\n")
     process = start(
         tmp_path, "-c", "select * from s2", "--format", "csv", env=to(kept), stdout=PIPE, stderr=PIPE, text=True
@@ -436,7 +436,7 @@ def test_what_is_not_ready_is_waited_for_as_long_as_was_said(program: Program, k
     assert made.code == 0, made.err
     for argv, code, message in (
         (["--retries", "1"], 1, "(attempt 1 of 1)"),
-        (["--wait", "1"], 4, "after 1 s"),
+        (["--timeout", "1"], 4, "after 1 s"),
     ):
         done = program(*argv, "--compute-pool", "idle", "-c", "select 1", env=to(kept))
         assert (done.code, done.out) == (code, ""), done.err
@@ -447,10 +447,10 @@ def test_what_is_not_ready_is_waited_for_as_long_as_was_said(program: Program, k
 @pytest.mark.slow("runs the program four times")
 def test_wait_is_bounded_too(program: Program, kept: Served) -> None:
     slow = "select sum(a.range * b.range) from range(1000000) a, range(1000000) b"
-    begun = program("--wait", "0.2", "-c", slow, env=to(kept))
+    begun = program("--timeout", "0.2", "-c", slow, env=to(kept))
     assert begun.code == 4, begun.err
     entry = jobs(program, to(kept))[0]
-    waited = program("--wait", "0.3", "-c", f"\\wait {entry['id']}", env=to(kept))
+    waited = program("--timeout", "0.3", "-c", f"\\wait {entry['id']}", env=to(kept))
     ended = program("-c", f"\\cancel {entry['id']}", env=to(kept))
     assert waited.code == 4, waited.err
     assert "still running" in waited.err

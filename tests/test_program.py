@@ -287,7 +287,7 @@ def test_a_port_that_does_not_speak_http(tmp_path: Path) -> None:
 @pytest.mark.slow("runs the program twice")
 def test_a_wait_that_runs_out(program: Program, served: Served) -> None:
     sql = "select count(*) from range(10000000000) a, range(1000) b"
-    done = program("--wait", "0.3", "-c", sql, env=remote(served))
+    done = program("--timeout", "0.3", "-c", sql, env=remote(served))
     assert done.code == 4
     statement = re.search(r"[0-9a-f-]{36}", done.err)
     assert statement is not None
@@ -773,7 +773,7 @@ def test_a_killed_run_is_resumed(program: Program, tmp_path: Path) -> None:
     unknown = program("x.duckdb", *options, "--resume")
     assert (unknown.code, unknown.out) == (2, "")
     assert "x.sql:3: error: the outcome of the statement is unknown" in unknown.err
-    done = program("x.duckdb", *options, "--resume", "--unknown", "skip")
+    done = program("x.duckdb", *options, "--resume", "--if-unknown", "skip")
     assert (done.code, done.out) == (0, "n\n2\n")
     other = program("y.duckdb", *options, "--resume")
     assert (other.code, "is a checkpoint of" in other.err) == (2, True)
@@ -795,7 +795,7 @@ def test_a_statement_that_outlives_a_killed_run_is_not_sent_again(
         time.sleep(0.01)
     running.kill()
     running.wait()
-    done = program(*options, "--resume", "--unknown", "send", env=env)
+    done = program(*options, "--resume", "--if-unknown", "send", env=env)
     assert done.code == 0
     assert "x.sql:2: the service reports sqlState 00000" in done.err
     found = program("--format", "csv", "-c", "select a from outlived order by a", env=env)
@@ -806,8 +806,11 @@ def test_a_statement_that_outlives_a_killed_run_is_not_sent_again(
     ("argv", "said"),
     [
         (("x.duckdb", "--resume", "-c", "select 1"), "--resume requires --checkpoint FILE"),
-        (("x.duckdb", "--unknown", "skip", "-c", "select 1"), "--unknown requires --checkpoint FILE and --resume"),
-        (("x.duckdb", "--checkpoint", "c", "--unknown", "skip", "-c", "select 1"), "--unknown requires --resume"),
+        (
+            ("x.duckdb", "--if-unknown", "skip", "-c", "select 1"),
+            "--if-unknown requires --checkpoint FILE and --resume",
+        ),
+        (("x.duckdb", "--checkpoint", "c", "--if-unknown", "skip", "-c", "select 1"), "--if-unknown requires --resume"),
         (("x.duckdb", "--checkpoint", "c", "-1", "-c", "select 1"), "cannot be used with --single-transaction"),
         (("x.duckdb", "--checkpoint", "c", "--dry-run", "-c", "select 1"), "cannot be used with --dry-run"),
         (("x.duckdb", "--checkpoint", "c", "--session-id", "s", "-c", "select 1"), "cannot be used with --session-id"),

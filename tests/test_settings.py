@@ -35,10 +35,10 @@ def test_flag_beats_environment_beats_profile_beats_default(tmp_path: Path) -> N
 
 def test_the_environment_takes_the_name_of_a_setting(tmp_path: Path) -> None:
     found = read_config(tmp_path)
-    assert resolve({}, {"SQLSHELL_STREAM_FOR": "5s"}, found)["stream_for"] == 5.0
-    with pytest.raises(UsageError, match="SQLSHELL_STREAM_FOR"):
-        resolve({}, {"SQLSHELL_STREAM_FOR": "soon"}, found)
-    assert resolve({}, {"SQLSHELL_FOR": "5s"}, found)["stream_for"] == 0.0
+    assert resolve({}, {"SQLSHELL_DURATION": "5s"}, found)["duration"] == 5.0
+    with pytest.raises(UsageError, match="SQLSHELL_DURATION"):
+        resolve({}, {"SQLSHELL_DURATION": "soon"}, found)
+    assert resolve({}, {"SQLSHELL_FOR": "5s"}, found)["duration"] == 0.0
 
 
 def test_the_default_profile_holds_without_being_named(tmp_path: Path) -> None:
@@ -131,9 +131,10 @@ def test_what_a_profile_says_holds(program: Program, tmp_path: Path) -> None:
     [
         ({"SQLSHELL_ON_ERROR": "maybe"}, "SQLSHELL_ON_ERROR"),
         ({"SQLSHELL_QUIET": "perhaps"}, "SQLSHELL_QUIET"),
-        ({"SQLSHELL_WAIT": "-1"}, "SQLSHELL_WAIT"),
+        ({"SQLSHELL_TIMEOUT": "-1"}, "SQLSHELL_TIMEOUT"),
         ({"SQLSHELL_VERBOSE": "lots"}, "SQLSHELL_VERBOSE"),
         ({"SQLSHELL_PROFILE": "nowhere"}, "nowhere"),
+        ({"SQLSHELL_WAIT": "5s"}, "unknown variable SQLSHELL_WAIT"),
     ],
 )
 def test_bad_values_name_where_they_stand(tmp_path: Path, environ: dict[str, str], words: str) -> None:

@@ -80,7 +80,7 @@ class LegacyClient(Struct):
         except TimeoutError:
             raise WaitTimeout(
                 f"no response within {self.wait_limit:g} s",
-                "the statement may still be running on the service; use a longer --wait",
+                "the statement may still be running on the service; use a longer --timeout",
             ) from None
         except ConnectionBroken as error:
             if not submission.repeatable:

@@ -13,6 +13,13 @@ _PARAMETERS: Final = "bound parameters are not supported; use :'name' to insert 
 _PIPELINES: Final = "pipelines are not supported; statements of a script are sent together where that is safe"
 _ONE_PROMPT: Final = "\\pset prompt sets the prompt; continuation lines have no prompt of their own"
 
+RENAMED: Final[Mapping[str, str]] = {
+    "wait": "timeout",
+    "stream_for": "duration",
+    "unknown": "if_unknown",
+}
+"""What settings of version 0.1.0 are called now."""
+
 OPTIONS: Final[Mapping[str, tuple[str, Any]]] = {
     "-? -help": ("help", True),
     "-V -version": ("version", True),
@@ -42,6 +49,9 @@ OPTIONS: Final[Mapping[str, tuple[str, Any]]] = {
 """Options of the peers that are taken, each as a setting and its value; None is the option's own value."""
 
 REFUSED_OPTIONS: Final[Mapping[str, str]] = {
+    "--wait": "it is called --timeout, and the former --timeout --retry-timeout",
+    "--for": "it is called --duration",
+    "--unknown": "it is called --if-unknown",
     "--host": _URL,
     "-p --port": _URL,
     "-U --username": _URL,
@@ -117,6 +127,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "ev": "\\schema NAME shows the definition, and \\e edits the last statement",
     "H": "use \\format html",
     "html": "use \\format html",
+    "own": "it is called \\trust",
     "parse": _PARAMETERS,
     "password": "on PostgreSQL, write ALTER ROLE name PASSWORD '…'; the history does not keep the password",
     "setenv": "\\! runs a shell command; to set an environment variable for it: \\! NAME=VALUE command",

@@ -231,7 +231,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag("profile", "profile of config.toml", NAME, profile=False, often=True),
         _flag("connect_timeout", "maximum time to establish a connection [default: 10s]", DURATION, default=10.0),
         _flag(
-            "wait",
+            "timeout",
             "maximum time of one statement; then exit code 4",
             TIME_LIMIT,
             often=True,
@@ -243,7 +243,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
             default=120.0,
         ),
         _flag(
-            "timeout",
+            "retry_timeout",
             "maximum time of a request and its retries, 1 s more for each 16 KiB of data [default: 300s]",
             TIME_LIMIT,
             default=300.0,
@@ -303,7 +303,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
         _flag("attach", "file to upload with the statement that names it; repeatable", Texts("FILE"), once=True),
         _flag("max_rows", "stop an unbounded result after N rows", LIMIT),
-        _flag("stream_for", "stop an unbounded result after this time", TIME_LIMIT, long="--for"),
+        _flag("duration", "stop an unbounded result after this time", TIME_LIMIT),
         _flag("allow_gaps", "reconnect to an unbounded result after a connection failure; rows may be missing", SWITCH),
         _flag("set", "set a variable, like \\set; repeatable", Texts("NAME=VALUE"), environment=False, often=True),
         _flag("no_commands", "refuse backslash commands; for untrusted scripts", SWITCH),
@@ -327,7 +327,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag("checkpoint", "record in FILE which statements of the scripts are done, for --resume", FILE, once=True),
         _flag("resume", "with --checkpoint: skip the statements that an earlier run completed", SWITCH, once=True),
         _flag(
-            "unknown",
+            "if_unknown",
             "with --resume: skip a statement whose outcome is unknown, or send it again",
             Words("skip", "send"),
             once=True,
@@ -469,7 +469,7 @@ DISPLAY: Final[Mapping[str, Setting]] = {
             "header",
         ),
         *("footer", "fieldsep", "recordsep", "csv_safe", "insert_table", "timing", "rowlimit", "pager", "on_error"),
-        *("echo", "quiet", "verbosity", "theme", "completion", "multiline", "vi", "max_rows", "stream_for"),
+        *("echo", "quiet", "verbosity", "theme", "completion", "multiline", "vi", "max_rows", "duration"),
         *("allow_gaps", "prompt_color", "prompt", "rprompt", "toolbar", "prompt_lines", "title", "notify"),
     )
 }

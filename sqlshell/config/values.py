@@ -11,7 +11,8 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from sqlshell.config.settings import BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, SETTINGS, Setting
+from sqlshell.config.peers import RENAMED
+from sqlshell.config.settings import BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, PREFIX, SETTINGS, Setting
 from sqlshell.errors import UsageError
 from sqlshell.runtime.files import expanded
 from sqlshell.text import did_you_mean
@@ -132,6 +133,9 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
         raise UsageError(f"unknown profile {chosen!r}", f"profiles in {config.path}: {known}")
     if not chosen and DEFAULT_PROFILE in config.profiles:
         chosen = DEFAULT_PROFILE
+    for name, now in RENAMED.items():
+        if (variable := PREFIX + name.upper()) in environ:
+            raise UsageError(f"unknown variable {variable}", f"it is called {BY_NAME[now].variable}")
     table = _table(config, chosen)
     # A profile named on the command line goes to its own url, whatever SQLSHELL_URL says.
     beside = bool(profile or flags.get("profile")) and "url" in table
@@ -158,5 +162,7 @@ def _variable(setting: Setting, environ: Mapping[str, str]) -> str:
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:
+    if word in RENAMED:
+        return f" (it is called {RENAMED[word]!r})"
     hint = did_you_mean(word, known, shown=repr)
     return f" ({hint})" if hint else ""

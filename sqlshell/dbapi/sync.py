@@ -37,10 +37,10 @@ def connect(target: str | os.PathLike[str] = "", *, autocommit: bool = False, **
     - token, token_file, token_command, token_keyring: the bearer token, or where it is.
     - organization, role, database, schema, store, compute_pool, timezone: the context of the first statement.
     - session_id: the session to join instead of a new one.
-    - wait: the time that one statement may take (no limit).
+    - timeout: the time that one statement may take (no limit).
     - connect_timeout, read_timeout: the time to connect (10), and to wait for data within one request (120).
-    - timeout, retries: when a request that fails is not retried anymore (300), and how many times it is retried (5).
-      Neither limits a statement; use `wait`.
+    - retry_timeout, retries: for how long (300) and how many times (5) a request that fails is retried.
+      Neither limits a statement; use `timeout`.
     - ca_file, client_cert, client_key, insecure: certificates, and whether the service's is not verified.
     - api: "v2", "legacy" or "auto".
     - private_data_plane: whether a public service may serve results from private addresses.

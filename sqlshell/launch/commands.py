@@ -47,10 +47,10 @@ def _of_groups(*groups: str) -> frozenset[str]:
     return frozenset(setting.name for setting in SETTINGS if setting.flags and setting.group in groups)
 
 
-_CLIENT: Final = _of_groups(CONNECTION) - {"wait", "upload_limit", "download_limit", "offline"}
+_CLIENT: Final = _of_groups(CONNECTION) - {"timeout", "upload_limit", "download_limit", "offline"}
 _CLIENT_AND_MESSAGES: Final = _CLIENT | {"color", "quiet", "verbose"}
-_POLICY: Final = frozenset({"wait", "yes", "read_only"})
-_READING: Final = frozenset({"max_rows", "stream_for", "allow_gaps"})
+_POLICY: Final = frozenset({"timeout", "yes", "read_only"})
+_READING: Final = frozenset({"max_rows", "duration", "allow_gaps"})
 _WRITING: Final = _of_groups(OUTPUT) - {"color", "theme"}
 _STATEMENTS: Final = _CLIENT_AND_MESSAGES | _of_groups(CONTEXT) | _POLICY
 TAKES: Final[Mapping[str, frozenset[str]]] = {
@@ -318,7 +318,7 @@ def fetch(statement_id: str, target: str | None, output: str | None, **given: An
     Option(["--round"], is_flag=True, help="leave out what a column does not keep of a value"),
     Option(["--resume"], is_flag=True, help="continue an interrupted import of the same file"),
     Option(
-        ["--unknown"],
+        ["--if-unknown"],
         type=click.Choice(["skip", "send"]),
         help="with --resume: skip rows whose outcome is unknown, or send them again",
     ),
@@ -334,14 +334,14 @@ def import_(
     rejects: str | None,
     round: bool,
     resume: bool,
-    unknown: str | None,
+    if_unknown: str | None,
     **given: Any,
 ) -> int:
     """Load a file (- is stdin) into a table of TARGET: csv, tsv, json, jsonl or parquet, also compressed (.gz, .zst).
     Columns are matched by name. If rows cannot be converted, they are reported and nothing is sent."""
     from sqlshell.launch.transfer import import_command
 
-    texts = {"FORMAT": input_format, "MAX_ERRORS": max_errors, "REJECTS": rejects, "UNKNOWN": unknown}
+    texts = {"FORMAT": input_format, "MAX_ERRORS": max_errors, "REJECTS": rejects, "IF_UNKNOWN": if_unknown}
     flags = {"CREATE": create, "DRY_RUN": dry_run, "ROUND": round, "RESUME": resume, "SNIFF": bool(input_format)}
     command = import_command(path, table, given.pop("with", None), flags, texts)
     return _run(target, [("command", command)], "", given, writes=not dry_run)

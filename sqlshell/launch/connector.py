@@ -134,7 +134,7 @@ class Connector(Struct):
 
         def limits() -> StreamLimits:
             gaps = self.interactive or options.allow_gaps
-            return StreamLimits(options.max_rows or None, options.stream_for or None, gaps)
+            return StreamLimits(options.max_rows or None, options.duration or None, gaps)
 
         def note(text: str) -> None:
             if while_typing():

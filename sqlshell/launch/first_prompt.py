@@ -35,7 +35,7 @@ STOPPING = (
     "stats",
     "checkpoint",
     "resume",
-    "unknown",
+    "if_unknown",
 )
 """Settings with which something is printed or refused before the prompt, or which the simple prompt does not know."""
 

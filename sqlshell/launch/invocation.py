@@ -549,8 +549,8 @@ def _checkpoint(settings: Settings, target: str, *, scripts: bool) -> Checkpoint
     if not path:
         if settings["resume"]:
             raise UsageError("--resume requires --checkpoint FILE", "FILE is the checkpoint of the run to continue")
-        if settings["unknown"]:
-            raise UsageError("--unknown requires --checkpoint FILE and --resume")
+        if settings["if_unknown"]:
+            raise UsageError("--if-unknown requires --checkpoint FILE and --resume")
         return None
     for name in ("single_transaction", "dry_run"):
         if settings[name]:
@@ -564,8 +564,8 @@ def _checkpoint(settings: Settings, target: str, *, scripts: bool) -> Checkpoint
         raise UsageError(
             "--checkpoint cannot be used with --session-id", "a run is resumed in a new session; omit --session-id"
         )
-    if settings["unknown"] and not settings["resume"]:
-        raise UsageError("--unknown requires --resume")
+    if settings["if_unknown"] and not settings["resume"]:
+        raise UsageError("--if-unknown requires --resume")
     if not target:
         raise UsageError(
             "--checkpoint requires a TARGET: a database in memory is lost with the run",
@@ -573,4 +573,4 @@ def _checkpoint(settings: Settings, target: str, *, scripts: bool) -> Checkpoint
         )
     from sqlshell.shell.records.checkpoint import Checkpoint
 
-    return Checkpoint(Own(path), target, resume=bool(settings["resume"]), unknown=settings["unknown"])
+    return Checkpoint(Own(path), target, resume=bool(settings["resume"]), unknown=settings["if_unknown"])

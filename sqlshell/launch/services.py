@@ -102,7 +102,7 @@ class Endpoint(Struct, frozen=True):
         )
 
     def _client(self, transport: Transport, results: ResultFactory, note: Callable[[str], None]) -> Client:
-        waits = self.settings["wait"] or None
+        waits = self.settings["timeout"] or None
         # The embedded service has the current interface, whatever `--api` says.
         api = self.settings["api"] if self.open_app is None else "v2"
         statements = StatementsClient(transport, results, waits)
@@ -121,7 +121,7 @@ def network_of(settings: Settings) -> NetworkOptions:
     return NetworkOptions(
         connect_timeout=settings["connect_timeout"],
         read_timeout=settings["read_timeout"],
-        timeout=settings["timeout"] or 1e9,
+        timeout=settings["retry_timeout"] or 1e9,
         retries=settings["retries"],
         ca_file=settings["ca_file"],
         client_cert=settings["client_cert"],

@@ -197,7 +197,7 @@ class CommandShell(ShellComponents, abc.ABC):
         async def write(result: Result) -> Summary:
             nonlocal rows
             if result.endless is not None:
-                raise UsageError("an unbounded result cannot be exported", "use -o FILE with --max-rows or --for")
+                raise UsageError("an unbounded result cannot be exported", "use -o FILE with --max-rows or --duration")
             summary = await self.result_output.show(result, output=path)
             rows = summary.rows
             return summary

@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping
 from typing import Any, Final
 
-from sqlshell.config.peers import DISPLAY_NAMES
+from sqlshell.config.peers import DISPLAY_NAMES, RENAMED
 from sqlshell.config.settings import DISPLAY, Setting
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import format_named
@@ -57,7 +57,7 @@ class Options:
     multiline: bool
     vi: bool
     max_rows: int
-    stream_for: float
+    duration: float
     allow_gaps: bool
     prompt_color: str
     prompt: str
@@ -87,6 +87,8 @@ def display_option(given: str) -> tuple[Setting, bool]:
     if name == "tuples_only":
         return DISPLAY["header"], True
     if name not in DISPLAY:
+        if wanted in RENAMED:
+            raise UsageError(f"unknown option {given!r}", f"it is called {RENAMED[wanted]}")
         raise UsageError(f"unknown option {given!r}", did_you_mean(name, DISPLAY, "\\pset lists the options"))
     return DISPLAY[name], False
 

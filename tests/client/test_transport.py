@@ -634,7 +634,7 @@ def test_a_request_ends_after_its_time_whatever_arrives(drops: list[bytes]) -> N
             with pytest.raises(ConnectionBroken) as caught:
                 using(url, work, network=network)
             assert caught.value.message == f"no complete response from {url} within 0.2 s"
-            assert caught.value.hint == "use a longer --timeout"
+            assert caught.value.hint == "use a longer --retry-timeout"
 
 
 def test_a_slow_response_that_goes_on_is_not_cut_off(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -74,7 +74,7 @@ Loading and copying
 Variables and conditions
   set [NAME] [VALUE...] ; changes text, data VALUE
   unset NAME ; changes text
-  own NAME REGEX ; changes shell
+  trust NAME REGEX ; changes shell
   getenv NAME VARIABLE ; changes text
   prompt [TEXT] NAME ; changes text, data TEXT
   if CONDITION... ; changes text, data CONDITION

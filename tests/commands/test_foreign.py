@@ -415,7 +415,7 @@ def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypa
                 whole = f"select {text[:-5]};\n" if text.endswith(" as a") and text[0] == ":" else f"{text};\n"
                 told = await here.enter(whole if text[-1] != "\n" else text)
                 assert "error" not in told, (text, told)
-            assert (await here.enter("\\own v '.*[.]csv'\nselect * from :'v';\n")) == ""
+            assert (await here.enter("\\trust v '.*[.]csv'\nselect * from :'v';\n")) == ""
             assert not here.bugs
 
     asyncio.run(work())
@@ -605,12 +605,12 @@ KEPT: dict[str, tuple[str, str, int]] = {
         2,
     ),
     "what is adopted matches as a whole": (
-        "select 'a.csv; x' as v \\gset\n\\own v '[a-z.]+'\n",
+        "select 'a.csv; x' as v \\gset\n\\trust v '[a-z.]+'\n",
         "the value of v does not match",
         2,
     ),
     "what is adopted is the person's own": (
-        "select 'a.csv' as v \\gset\n\\own v '[a-z.]+'\nselect 7 as seven \\g :v\n\\! cat a.csv\n",
+        "select 'a.csv' as v \\gset\n\\trust v '[a-z.]+'\nselect 7 as seven \\g :v\n\\! cat a.csv\n",
         "",
         0,
     ),
@@ -647,4 +647,4 @@ def test_the_variables_of_the_shell_are_explained(program: Program) -> None:
     assert (done.code, done.err) == (0, "")
     for name in CONTROL:
         assert name in done.out
-    assert "\\own NAME REGEX" in " ".join(done.out.split())
+    assert "\\trust NAME REGEX" in " ".join(done.out.split())

@@ -88,7 +88,7 @@ DIFFERENT: dict[str, dict[str, str]] = {
     # A limit of the prompt alone.
     "rowlimit 0": {},
     "max_rows 0": {},
-    "stream_for 0": {},
+    "duration 0": {},
     "allow_gaps on": {},
     "numericlocale on": {
         "table": PLAIN["table"]

@@ -121,7 +121,7 @@ def test_a_file_that_others_can_read_is_warned_of(served: Served, tmp_path: Path
         ("missing.csv", {}, dbapi.ProgrammingError, "no such file"),
         (":memory:", {"databse": "x"}, dbapi.ProgrammingError, "unknown option 'databse'"),
         (":memory:", {"offline": True}, dbapi.ProgrammingError, "unknown option 'offline'"),
-        (":memory:", {"wait": "soon"}, dbapi.ProgrammingError, "is not a duration"),
+        (":memory:", {"timeout": "soon"}, dbapi.ProgrammingError, "is not a duration"),
         (":memory:", {"timezone": "Mars/Olympus"}, dbapi.ProgrammingError, "unknown time zone"),
         ("http://127.0.0.1:9", {"retries": 0}, dbapi.OperationalError, "connection refused"),
     ],
@@ -133,7 +133,7 @@ def test_what_cannot_be_opened(target: str, options: dict[str, Any], kind: type[
 
 def test_a_statement_that_takes_too_long_is_canceled(served: Served) -> None:
     session: dict[str, Any] = {"session_id": str(uuid.uuid4()), "token": served.token, "autocommit": True}
-    with connect(served.url, wait=0.2, **session) as connection:
+    with connect(served.url, timeout=0.2, **session) as connection:
         with pytest.raises(dbapi.OperationalError, match=r"has not ended after .*; it is being canceled"):
             connection.execute("select count(*) from range(100000) a, range(100000) b, range(100) c")
         # It runs when the earlier statement of its session has ended.
@@ -142,8 +142,8 @@ def test_a_statement_that_takes_too_long_is_canceled(served: Served) -> None:
 
 
 def test_errors_name_options_not_flags(served: Served) -> None:
-    with pytest.raises(dbapi.ProgrammingError, match=r"^wait: 'soon' is not a duration"):
-        connect(":memory:", wait="soon")
+    with pytest.raises(dbapi.ProgrammingError, match=r"^timeout: 'soon' is not a duration"):
+        connect(":memory:", timeout="soon")
     with connect(":memory:", read_only=True) as connection, pytest.raises(dbapi.ProgrammingError) as refused:
         connection.execute("create table t (i int)")
     assert str(refused.value) == "cannot run CREATE TABLE: read_only allows only statements that read"

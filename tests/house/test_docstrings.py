@@ -15,7 +15,7 @@ IDENTIFIER = re.compile(r"`([A-Za-z_]\w*)`")
 
 KNOWN = {
     *("sqlshell", "serve", "doctor", "config", "less", "with"),
-    *("token", "profile", "default", "database", "wait", "read_only", "SQLSHELL_TOKEN", "NAME"),
+    *("token", "profile", "default", "database", "timeout", "read_only", "SQLSHELL_TOKEN", "NAME"),
     *("batch", "description", "sqlState", "statementID", "createdOn", "created_on", "UUID", "nextval", "Cw"),
     *("disable_numparse", "preserve_whitespace", "file_row_number"),
     *("a_1", "a_2", "_1", "column1", "x_id"),

@@ -266,7 +266,7 @@ def test_numbers_in_documents_are_those_of_the_program() -> None:
     assert f"http://127.0.0.1:{given['--port']}" in service
     defaults = {setting.name: setting.default for setting in SETTINGS}
     assert f"`--retries` ({defaults['retries']})" in client
-    assert f"`--timeout` ({defaults['timeout']:g} s)" in client
+    assert f"`--retry-timeout` ({defaults['retry_timeout']:g} s)" in client
     assert f"{UNANNOUNCED_BYTES >> 20} MiB, and up to {MOST_BYTES >> 20} MiB" in client
     assert f"{int(IDLE_SECONDS / 60)} minutes without a statement" in service
     size = Size()

@@ -23,7 +23,7 @@ OWN = {
     "shell.commands.command": "the line that was typed, in parts",
     "shell.commands.guides": "the tour",
     "shell.commands.scripts": "the home folder, $SHELL, an exit code",
-    "shell.commands.variables": "\\own, the environment, an answer of the person",
+    "shell.commands.variables": "\\trust, the environment, an answer of the person",
     "shell.interactive.editor": "what the person saved",
     "shell.interactive.loop": "what the person typed",
     "shell.commands.lexing": "parts of the line; the output of a command in backticks",

@@ -178,7 +178,7 @@ def test_a_statement_that_is_left_running_goes_on(
 ) -> None:
     env = {"SQLSHELL_URL": kept.url, "SQLSHELL_TOKEN": kept.token}
     slow = f"{engine.sql.long} /* left running */"
-    left = program("--wait", "0.01", "-c", slow, env=env)
+    left = program("--timeout", "0.01", "-c", slow, env=env)
     assert left.code == 4, left.err
     until = time.monotonic() + 30
     while any(row[4] == "running" and row[5] == slow for row in client.rows("list queries")):

@@ -48,7 +48,7 @@ def test_the_options_of_a_new_shell() -> None:
         "multiline": True,
         "vi": False,
         "max_rows": 0,
-        "stream_for": 0.0,
+        "duration": 0.0,
         "allow_gaps": False,
         "prompt_color": "",
         "prompt": "",

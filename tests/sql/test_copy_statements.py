@@ -53,7 +53,10 @@ def test_what_is_copied(
         ("(header match, sniff no, create 1)", {"header": "true", "sniff": "false", "create": "true"}),
         ("(header yes, sniff false)", {"header": "true", "sniff": "false"}),
         ("(format = csv, header = true)", {"format": "csv", "header": "true"}),
-        ("(max_errors 10, rejects 'r.csv', unknown skip)", {"max_errors": "10", "rejects": "r.csv", "unknown": "skip"}),
+        (
+            "(max_errors 10, rejects 'r.csv', if_unknown skip)",
+            {"max_errors": "10", "rejects": "r.csv", "if_unknown": "skip"},
+        ),
         ("(force_quote *, encoding 'UTF8')", {"force_quote": "*", "encoding": "UTF8"}),
         ("(encoding latin-1, header)", {"encoding": "latin-1", "header": "true"}),
         ("(encoding=ISO-8859-1)", {"encoding": "ISO-8859-1"}),

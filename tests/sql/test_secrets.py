@@ -130,7 +130,7 @@ FORMS = (
     "\\n+ q2 'create user u password ''@'''",
     "\\if '@' = :'password'",
     "\\if @ = :'password'",
-    "\\own pw '@'",
+    "\\trust pw '@'",
     "\\set pw '@'",
     "\\set q 'it\\'s' password '@'",
     '\\! echo curl -H "Authorization: Bearer @"',

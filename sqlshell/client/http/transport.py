@@ -351,7 +351,7 @@ class Transport:
                 yield moved
         except TimeoutError as error:
             raise ConnectionBroken(
-                f"no complete response from {self.target.name} within {limit:g} s", "use a longer --timeout"
+                f"no complete response from {self.target.name} within {limit:g} s", "use a longer --retry-timeout"
             ) from error
 
 

@@ -61,7 +61,7 @@ UNAVAILABLE = 503
 
 NAMED_SECONDS = 2.0
 LOOKED_UP_SECONDS = 0.5
-"""How long a submission or lookup may take at least, in seconds, even if --wait is shorter."""
+"""How long a submission or lookup may take at least, in seconds, even if --timeout is shorter."""
 
 SESSIONS = "sessions"
 LEAVING_SECONDS = 2.0
@@ -222,7 +222,7 @@ class StatementsClient(Struct):
                 left = began + self.wait_limit - time.monotonic() if self.wait_limit is not None else wait
                 if wait > left:
                     await asyncio.sleep(max(0.0, left))
-                    hint = "the statement did not run; use a longer --wait"
+                    hint = "the statement did not run; use a longer --timeout"
                     raise WaitTimeout(
                         f"{error.message} (gave up after {self.wait_limit:g} s)", hint, error.where
                     ) from None
@@ -262,7 +262,7 @@ class StatementsClient(Struct):
             raise
 
     async def _within(self, work: Awaitable[_T], began: float, least: float, statement_id: str = "") -> _T:
-        """Await `work`, but at most until --wait, and at least `least` seconds. Raises WaitTimeout."""
+        """Await `work`, but at most until --timeout, and at least `least` seconds. Raises WaitTimeout."""
         if self.wait_limit is None:
             return await work
         deadline = asyncio.timeout(max(least, began + self.wait_limit - time.monotonic()))

@@ -36,7 +36,7 @@ VARIABLES = (
     "Set by each connection: DBNAME, the current database, and ENCODING; on PostgreSQL also USER, HOST, PORT,"
     " SERVER_VERSION_NAME and SERVER_VERSION_NUM.",
     "Values that came from a service (\\gset, LAST_ERROR_MESSAGE, LAST_STATEMENT_ID, and values derived from them) are"
-    " data: they cannot be a file, command, target, setting or variable name. \\own NAME REGEX trusts a value that"
+    " data: they cannot be a file, command, target, setting or variable name. \\trust NAME REGEX trusts a value that"
     " matches a regular expression.",
 )
 

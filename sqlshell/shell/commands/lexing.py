@@ -168,7 +168,7 @@ def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:
 def _not_one_word(name: str) -> UsageError:
     return UsageError(
         f":'{name}' came from the service; in backticks it may only be an argument of a command that prints it",
-        f"example: `printf %s :'{name}' | cut -c1-8`; for other commands, check the value first: \\own {name} REGEX",
+        f"example: `printf %s :'{name}' | cut -c1-8`; for other commands, check the value first: \\trust {name} REGEX",
     )
 
 

@@ -18,7 +18,7 @@ async def copy(shell: CommandShell, args: Args) -> None:
     of a local command. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_NULL and FORCE_NOT_NULL, as in psql;
     FORMAT csv, text, json or parquet; ENCODING, such as latin1 or utf16. CREATE creates the table, DRY_RUN shows
     where the columns go and checks all values, MAX_ERRORS n skips bad rows, REJECTS 'file' lists them, ROUND leaves out
-    what a column does not keep of a value, RESUME continues an interrupted load, UNKNOWN skip (or send) skips (or
+    what a column does not keep of a value, RESUME continues an interrupted load, IF_UNKNOWN skip (or send) skips (or
     resends) rows whose outcome is unknown, SNIFF detects header and delimiter even if FORMAT is given.
     TO writes a table or a query: \\copy (SELECT ...) TO 'file'. TO STDOUT writes to the current output of results, TO
     PSTDOUT always to stdout, and TO PROGRAM 'command' to a local command. The extension or FORMAT sets the format;

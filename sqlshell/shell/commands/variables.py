@@ -33,11 +33,11 @@ async def unset_variable(shell: CommandShell, args: Args) -> None:
     shell.variables.unset(args.own(0))
 
 
-@command("own", "NAME REGEX", changes="shell")
+@command("trust", "NAME REGEX", changes="shell")
 async def mark_own(shell: CommandShell, args: Args) -> None:
     """Trust a value from a service if it matches a pattern. The whole value must match the regular expression.
 
-    Only then can it name a file, a command or a setting: \\own file '[a-z0-9_]+[.]csv', then \\o :file"""
+    Only then can it name a file, a command or a setting: \\trust file '[a-z0-9_]+[.]csv', then \\o :file"""
     import re
 
     name, expression = args.own(0), args.own(1)

@@ -267,13 +267,14 @@ class Loader:
                 raise UsageError(
                     f"cannot resume the load of {request.name} into {request.table}: the last load restarted from "
                     "the beginning and stopped before it sent a row",
-                    f"{OMIT}; if the table still contains {rows} of the load before it, add --unknown skip "
-                    "(in \\copy: UNKNOWN skip)",
+                    f"{OMIT}; if the table still contains {rows} of the load before it, add --if-unknown skip "
+                    "(in \\copy: IF_UNKNOWN skip)",
                 )
             raise UsageError(
                 f"{rows} of {request.name}: it is unknown whether they are in {request.table}",
-                "check the table: if it contains all of these rows, use --unknown skip (in \\copy: UNKNOWN skip); "
-                "otherwise delete those that it contains, and use --unknown send (in \\copy: UNKNOWN send)",
+                "check the table: if it contains all of these rows, use --if-unknown skip (in \\copy: IF_UNKNOWN "
+                "skip); otherwise delete those that it contains, and use --if-unknown send (in \\copy: IF_UNKNOWN "
+                "send)",
             )
         if request.unknown == "skip":
             for each in before.unknown:
@@ -311,7 +312,7 @@ class Loader:
         if progress.unknown:
             there += f"; {', '.join(shown(*each) for each in progress.unknown)}: unknown"
             advice = "nothing was sent again; check the table"
-            then = "continue with --resume --unknown skip or send (in \\copy: RESUME, UNKNOWN skip or send)"
+            then = "continue with --resume --if-unknown skip or send (in \\copy: RESUME, IF_UNKNOWN skip or send)"
         error.message = f"{error.message.rstrip('.')};\n{there}"
         error.hint = "\n".join(filter(None, [error.hint, advice, then if progress_file.stores else ""]))
         self._variables.record_outcome(error)

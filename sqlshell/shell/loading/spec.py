@@ -96,8 +96,8 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, kept: bool = True) 
     for option in ("delimiter", "quote", "escape"):
         if option in given and len(given[option].encode()) != 1 and not (option != "delimiter" and not given[option]):
             raise UsageError(f"COPY: {option} must be a single one-byte character, not {given[option]!r}")
-    if given.get("unknown", UNKNOWN[0]) not in UNKNOWN:
-        raise UsageError(f"COPY: unknown must be skip or send, not {given['unknown']!r}")
+    if given.get("if_unknown", UNKNOWN[0]) not in UNKNOWN:
+        raise UsageError(f"COPY: if_unknown must be skip or send, not {given['if_unknown']!r}")
     sniffed = given.get("sniff") == "true" or (not given.get("format") and format_of(name)) or form == "auto"
     header = given["header"] == "true" if "header" in given else None
     if not sniffed and form in {"csv", "text"}:
@@ -121,7 +121,7 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, kept: bool = True) 
         _number(given.get("max_errors", "0")),
         Own(given.get("rejects", "")),
         given.get("resume") == "true",
-        given.get("unknown", ""),
+        given.get("if_unknown", ""),
         kept,
         given.get("round") == "true",
         force_not_null=_columns(given, "force_not_null"),

@@ -476,7 +476,7 @@ class Foreground:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
-            ends = "it is canceled, because the embedded service ends with this shell; use a longer --wait"
+            ends = "it is canceled, because the embedded service ends with this shell; use a longer --timeout"
             error.hint = f"it is still running; {fetch_hint}" if fetch_hint else ends
         if self._in_doubt(running, error) and (
             fetch_hint := self._fetch_hint(running.statement_id, "shows its outcome")

@@ -217,7 +217,7 @@ class Resumer(Submitter):
         self._diagnostics.note(f"{what} already done; {then}")
 
     async def _decide(self, former: Step) -> None:
-        """Determine the outcome of a step: from the service if it knows the statement, otherwise from --unknown.
+        """Determine the outcome of a step: from the service if it knows the statement, otherwise from --if-unknown.
 
         Raises CannotResume if neither tells it, and Interrupted.
         """
@@ -276,8 +276,8 @@ class Resumer(Submitter):
             known = f" (statement {former.id})" if former.id else ""
         return CannotResume(
             f"the outcome of the statement is unknown: the earlier run ended after the statement was sent{known}",
-            "check whether the statement took effect; continue with --resume --unknown skip if it did, or --resume "
-            "--unknown send if it did not",
+            "check whether the statement took effect; continue with --resume --if-unknown skip if it did, or --resume "
+            "--if-unknown send if it did not",
             former.where("", former.id),
         )
 

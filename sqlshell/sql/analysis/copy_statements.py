@@ -22,7 +22,7 @@ LOADED: Final = frozenset({"freeze", "allow_quoted_nulls", "force_not_null", "fo
 """Further options that only loading takes."""
 WRITTEN: Final = frozenset({"force_quote"})
 """Further options that only writing takes."""
-OWN: Final = frozenset({"create", "dry_run", "max_errors", "rejects", "resume", "round", "sniff", "unknown"})
+OWN: Final = frozenset({"create", "dry_run", "max_errors", "rejects", "resume", "round", "sniff", "if_unknown"})
 """Options of sqlshell's own, for loading."""
 _ALL: Final = KNOWN | LOADED | WRITTEN | OWN
 _COLUMNS: Final = frozenset({"force_quote", "force_not_null", "force_null"})

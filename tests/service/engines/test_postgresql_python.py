@@ -160,7 +160,7 @@ def test_a_value_that_python_does_not_have_is_its_text_alone(
 def test_sqlalchemy_creates_and_reflects_tables(postgresql_database: str) -> None:
     sa = pytest.importorskip("sqlalchemy")
     postgresql = pytest.importorskip("sqlalchemy.dialects.postgresql")
-    engine = sa.create_engine(f"sqlshell+{postgresql_database}&wait=30")
+    engine = sa.create_engine(f"sqlshell+{postgresql_database}&timeout=30")
     metadata = sa.MetaData()
     owners = sa.Table("owners", metadata, sa.Column("id", sa.Integer, primary_key=True), sa.Column("tags", sa.JSON))
     sa.Table("things", metadata, sa.Column("made", sa.DateTime, index=True), sa.Column("o", sa.ForeignKey("owners.id")))

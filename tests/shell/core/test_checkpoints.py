@@ -140,7 +140,7 @@ def test_an_unknown_outcome_is_said_and_not_repeated(run: Run, error: Answer) ->
         "x.sql:2: error: the outcome of the statement is unknown: the earlier run ended after the statement was sent"
         in run.err
     )
-    assert "--unknown skip" in run.err
+    assert "--if-unknown skip" in run.err
     assert run.sent == []
     assert run(script, resume=True, unknown="skip") == Exit.DONE
     assert run.sent == ["insert 3"]

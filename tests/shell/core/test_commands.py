@@ -114,14 +114,14 @@ def test_files_wait_for_the_statement_that_names_them(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("script", "err"),
     [
-        ("\\own x .*", "error: variable x is not set\nhelp: \\set lists the variables\n"),
+        ("\\trust x .*", "error: variable x is not set\nhelp: \\set lists the variables\n"),
         (
-            "\\set x 1\n\\own x [",
+            "\\set x 1\n\\trust x [",
             "error: '[' is not a valid regular expression: unterminated character set at position 0\n"
             "help: example: '[a-z0-9_]+[.]csv'\n",
         ),
-        ("\\set x 12\n\\own x 1", "error: the value of x does not match 1\nhelp: \\echo :x shows it\n"),
-        ("\\set x 12\n\\own x [0-9]+", ""),
+        ("\\set x 12\n\\trust x 1", "error: the value of x does not match 1\nhelp: \\echo :x shows it\n"),
+        ("\\set x 12\n\\trust x [0-9]+", ""),
     ],
 )
 def test_a_value_is_trusted_for_its_form(script: str, err: str) -> None:
@@ -130,7 +130,7 @@ def test_a_value_is_trusted_for_its_form(script: str, err: str) -> None:
 
 def test_a_value_of_the_service_becomes_trusted(tmp_path: Path) -> None:
     path = tmp_path / "1"
-    script = f"select 1 \\gset\n\\cd {tmp_path}\nselect 1 \\g :a\n\\own a [0-9]\nselect 1 \\g :a\n"
+    script = f"select 1 \\gset\n\\cd {tmp_path}\nselect 1 \\g :a\n\\trust a [0-9]\nselect 1 \\g :a\n"
     with contextlib.chdir(Path.cwd()):
         core = run(script)
     assert core.err.count("error: ") == 1

@@ -149,7 +149,7 @@ def test_a_statement_whose_rows_are_being_read_has_finished(interactive: bool, c
 
 READS, WRITES = "select 1", "delete from t"
 LATE = Where("03000", "id1")
-ENDS = "it is canceled, because the embedded service ends with this shell; use a longer --wait"
+ENDS = "it is canceled, because the embedded service ends with this shell; use a longer --timeout"
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ at the prompt, 0 = never
   multiline      on                       on, off
   vi             off                      on, off
   max_rows       0                        stop an unbounded result after N rows
-  stream_for     0                        stop an unbounded result after this time
+  duration       0                        stop an unbounded result after this time
   allow_gaps     off                      on, off
   prompt_color                            color of the prompt in this profile
   prompt                                  prompt template, such as "{database}.{schema}> "
@@ -182,14 +182,14 @@ help: expected an integer, 0 or greater
         ),
         pytest.param(
             """\
-\\pset stream-for 1h
-\\pset stream_for 0
+\\pset duration 1h
+\\pset duration 0
 \\pset notify soon
 """,
             "",
             """\
-Option stream_for is 3600s.
-Option stream_for is 0.
+Option duration is 3600s.
+Option duration is 0.
 error: \\pset notify: 'soon' is not a duration
 help: write it as 30, 1.5s, 5m or 1h30m
 """,

@@ -164,7 +164,7 @@ COPIED = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
             for form, options in NOT_FOR.items()
             for option in options
         ),
-        ("\\copy t from 'a' (unknown x)", "COPY: unknown must be skip or send, not 'x'"),
+        ("\\copy t from 'a' (if_unknown x)", "COPY: if_unknown must be skip or send, not 'x'"),
         ("\\nope", "unknown command \\nope\nhelp: \\? lists the commands"),
         (
             "\\password",

@@ -292,10 +292,10 @@ def test_a_load_that_began_again_and_sent_nothing(folder: Path, parts: Path) -> 
     assert core.err == (
         "x.sql:1: error: cannot resume the load of a.csv into t: the last load restarted from the beginning and "
         f"stopped before it sent a row\nhelp: omit {RESUME}; if the table still contains rows 1 to 3 of the load "
-        "before it, add --unknown skip (in \\copy: UNKNOWN skip)\n"
+        "before it, add --if-unknown skip (in \\copy: IF_UNKNOWN skip)\n"
     )
     assert sent == []
-    core, sent = load("t from a.csv (resume, unknown skip)", answers=failing(2))
+    core, sent = load("t from a.csv (resume, if_unknown skip)", answers=failing(2))
     assert sent == PARTS[1:]
     assert kept(folder) == {"done": [[0, 6]], "unknown": [], "superseded": False}
 
@@ -305,15 +305,15 @@ def test_rows_of_which_it_is_unknown_whether_they_arrived(folder: Path, parts: P
     assert sent == PARTS[:2]
     assert core.err == (
         "x.sql:1: error: broken; 3 rows of a.csv are in t; rows 4 to 6: unknown\n"
-        "help: nothing was sent again; check the table; continue with --resume --unknown skip or send (in \\copy: "
-        "RESUME, UNKNOWN skip or send)\n"
+        "help: nothing was sent again; check the table; continue with --resume --if-unknown skip or send (in \\copy: "
+        "RESUME, IF_UNKNOWN skip or send)\n"
     )
     assert kept(folder) == {"done": [[0, 3]], "unknown": [[3, 6]], "superseded": False}
     core, sent = load("t from a.csv (resume)")
     assert core.err == (
         "x.sql:1: error: rows 4 to 6 of a.csv: it is unknown whether they are in t\n"
-        "help: check the table: if it contains all of these rows, use --unknown skip (in \\copy: UNKNOWN skip); "
-        "otherwise delete those that it contains, and use --unknown send (in \\copy: UNKNOWN send)\n"
+        "help: check the table: if it contains all of these rows, use --if-unknown skip (in \\copy: IF_UNKNOWN skip); "
+        "otherwise delete those that it contains, and use --if-unknown send (in \\copy: IF_UNKNOWN send)\n"
     )
     assert (core.shell.exit, sent) == (Exit.USAGE, [])
 
@@ -321,7 +321,7 @@ def test_rows_of_which_it_is_unknown_whether_they_arrived(folder: Path, parts: P
 @pytest.mark.parametrize(("unknown", "rows", "first"), [("skip", 6, 2), ("send", 3, 1)])
 def test_the_user_says_whether_rows_arrived(folder: Path, parts: Path, unknown: str, rows: int, first: int) -> None:
     load("t from a.csv", answers=lost(1))
-    core, sent = load(f"t from a.csv (resume, unknown {unknown})")
+    core, sent = load(f"t from a.csv (resume, if_unknown {unknown})")
     assert sent == PARTS[first:]
     assert core.err == f"resuming after {rows} rows\n{9 - rows} rows loaded into t, after {rows} of the earlier load\n"
     assert nothing_kept(folder)

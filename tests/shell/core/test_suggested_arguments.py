@@ -88,7 +88,7 @@ def test_details() -> None:
     assert suggested("unset", "") == [Suggestion("alpha", "unset", "1"), Suggestion("beta", "unset", "two words")]
     assert suggested("pset", "maxwi") == [Suggestion("maxwidth", "pset", "0")]
     assert suggested("pset", "footer")[:1] == [Suggestion("footer", "pset", "on")]
-    assert suggested("pset", "stream_f")[:1] == [Suggestion("stream_for", "pset", "0")]
+    assert suggested("pset", "durati")[:1] == [Suggestion("duration", "pset", "0")]
     assert suggested("context", "data", "set") == [Suggestion("database", "context", "d")]
     assert suggested("x", "au") == [Suggestion("auto", "x", "")]
     assert [(item.text, item.kind) for item in suggested("?", "replay")[:1]] == [("replay", "command")]
