@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from urllib.parse import quote
 
+import httpx
 from msgspec import Struct
 
-from sqlshell.client.http.answer import Answer
 from sqlshell.client.http.downloads import download as run_download
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.statements.protocol import read_lookup
@@ -124,7 +124,7 @@ class _Part:
         whole = f" of {self._whole:,}" if self._whole else ""
         self._progress(self._done / self._whole if self._whole else None, f"{self._done:,}{whole} bytes")
 
-    async def refusal(self, response: Answer) -> ShellError:
+    async def refusal(self, response: httpx.Response) -> ShellError:
         return await _refused(self._transport, response)
 
     def sha256(self) -> str:
@@ -169,9 +169,9 @@ class _Part:
             )
 
 
-async def _refused(transport: Transport, response: Answer) -> ShellError:
-    body, status = b"", response.status
-    async for piece in response.pieces:
+async def _refused(transport: Transport, response: httpx.Response) -> ShellError:
+    body, status = b"", response.status_code
+    async for piece in response.aiter_raw():
         body += piece
         if len(body) > ERROR_BYTES:
             break

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import httpcore
+import httpx
 import pytest
 
 from sqlshell.client.http.failures import connection_failed
@@ -47,15 +48,17 @@ def test_what_prevented_a_connection(
 def failing(raised: Exception, *, known: bool = False, network: NetworkOptions | None = None) -> ShellError:
     """The error of a request whose connection raises `raised`; `known` says that the service has responded before."""
 
-    class Raises(httpcore.AsyncConnectionPool):
-        async def handle_async_request(self, request: httpcore.Request) -> httpcore.Response:
+    class Raises(httpx.AsyncBaseTransport):
+        count = 0
+
+        async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+            self.count += 1
             raise raised
 
     async def work() -> ShellError:
         transport = Transport(parse("http://host:1"), "", network=network or NetworkOptions(retries=0))
-        pool = transport._pool
-        assert pool is not None
-        pool._known, pool._pool = known, Raises()
+        transport._has_responded = known
+        transport._client = httpx.AsyncClient(base_url="http://host:1", transport=Raises())
         try:
             await transport.request("GET", "/v2/version")
         except ShellError as error:
@@ -70,16 +73,17 @@ def failing(raised: Exception, *, known: bool = False, network: NetworkOptions |
 @pytest.mark.parametrize(
     ("raised", "kind", "words"),
     [
-        (httpcore.ConnectTimeout("x"), ConnectionFailed, "timed out after 7 s"),
-        (httpcore.ReadTimeout("x"), ConnectionBroken, "no data from http://host:1 for 9 s"),
-        (httpcore.WriteTimeout("x"), ConnectionBroken, "sending the request to http://host:1 timed out"),
-        (httpcore.PoolTimeout("x"), ConnectionFailed, "no free connection"),
-        (httpcore.ProxyError("407"), ConnectionFailed, "the proxy for http://host:1 refused the connection: 407"),
-        (httpcore.UnsupportedProtocol("bad"), UsageError, "invalid URL http://host:1: bad"),
+        (httpx.ConnectTimeout("x"), ConnectionFailed, "timed out after 7 s"),
+        (httpx.ReadTimeout("x"), ConnectionBroken, "no data from http://host:1 for 9 s"),
+        (httpx.WriteTimeout("x"), ConnectionBroken, "sending the request to http://host:1 timed out"),
+        (httpx.PoolTimeout("x"), ConnectionFailed, "no free connection"),
+        (httpx.ProxyError("407"), ConnectionFailed, "the proxy for http://host:1 refused the connection: 407"),
+        (httpx.InvalidURL("bad"), UsageError, "invalid URL http://host:1: bad"),
+        (httpx.UnsupportedProtocol("bad"), UsageError, "invalid URL"),
         (UnicodeError("bad"), UsageError, "invalid URL"),
-        (httpcore.WriteError(""), ConnectionBroken, "lost: WriteError"),
+        (httpx.WriteError(""), ConnectionBroken, "lost: WriteError"),
         (ImportError("socksio"), UsageError, "requires a package that is not installed: socksio"),
-        (httpcore.RemoteProtocolError("x"), ConnectionBroken, "without a response; it may not be an HTTP server"),
+        (httpx.RemoteProtocolError("x"), ConnectionBroken, "without a response; it may not be an HTTP server"),
     ],
 )
 def test_each_error_of_the_network_is_explained(raised: Exception, kind: type[ShellError], words: str) -> None:
@@ -89,12 +93,13 @@ def test_each_error_of_the_network_is_explained(raised: Exception, kind: type[Sh
 
 
 def test_a_service_that_has_responded_before_is_an_http_server() -> None:
-    assert "may not be" not in failing(httpcore.RemoteProtocolError("x"), known=True).message
+    assert "may not be" not in failing(httpx.RemoteProtocolError("x"), known=True).message
 
 
 def test_a_response_that_is_not_http() -> None:
-    invalid = httpcore.RemoteProtocolError("illegal status line")
-    invalid.__cause__ = ValueError("of h11")
+    invalid = httpx.RemoteProtocolError("illegal status line")
+    invalid.__cause__ = httpcore.RemoteProtocolError("illegal status line")
+    invalid.__cause__.__cause__ = ValueError("of h11")
     error = failing(invalid)
     assert type(error) is NotHttp
     assert "http:// or https://" in error.hint

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from sqlshell.client.http.in_process import PIECE, WINDOW, App, LocalApp, Message, Receive, Send
+from sqlshell.client.http.in_process import PIECE, WINDOW, App, InProcess, LocalApp, Message, Receive, Send
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.local_frames import LocalFrames, open_local_stream
@@ -19,7 +19,6 @@ from sqlshell.client.results.stream import ClosedWhileSending
 from sqlshell.client.target import parse
 from sqlshell.errors import ConnectionBroken, ConnectionFailed
 from sqlshell.runtime.event_loops import thread_loop
-from tests.client.by_httpx import ByHttpx
 
 OK = {"type": "http.response.start", "status": 200, "headers": [(b"content-type", b"text/plain")]}
 
@@ -70,7 +69,7 @@ def asking(service: Running, work: Callable[[httpx.AsyncClient], Awaitable[Any]]
     """What `work` makes of a client of the service."""
 
     async def whole() -> Any:
-        async with httpx.AsyncClient(transport=ByHttpx(service.open), base_url="http://x", timeout=60) as client:
+        async with httpx.AsyncClient(transport=InProcess(service.open), base_url="http://x", timeout=60) as client:
             return await work(client)
 
     return asyncio.run(whole())
@@ -346,12 +345,12 @@ def test_a_request_that_never_began_ends_with_the_service() -> None:
         service.loop.stop()
 
     async def work() -> None:
-        async with httpx.AsyncClient(transport=ByHttpx(service.open)) as client:
+        async with httpx.AsyncClient(transport=InProcess(service.open)) as client:
             asking = asyncio.ensure_future(client.get("http://x/"))
             await asyncio.sleep(0)
             assert service.local.exchanges
             held.set()
-            with pytest.raises(ConnectionBroken):
+            with pytest.raises(httpx.RemoteProtocolError):
                 await asking
 
     service.loop.call_soon_threadsafe(hold)

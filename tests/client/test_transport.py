@@ -253,7 +253,7 @@ def test_a_stream_gets_another_token_once(token: str, refusals: int) -> None:
 
     async def read(transport: Transport) -> tuple[int, bytes]:
         async with transport.stream("/v2/file", {}) as (response, _):
-            return response.status, b"".join([piece async for piece in response.pieces])
+            return response.status_code, await response.aread()
 
     answers = [*[(401, {"message": "expired"})] * (refusals - (not token)), (200, {"rows": 1})]
     with scripted(*answers) as state:
@@ -271,7 +271,7 @@ def test_a_stream_is_not_repeated_without_another_token() -> None:
 
     async def read(transport: Transport) -> int:
         async with transport.stream("/v2/file", {}) as (response, _):
-            return response.status
+            return response.status_code
 
     for renew in (None, none):
         with scripted((401, {}), (200, {})) as state:
@@ -626,7 +626,7 @@ def test_a_request_ends_after_its_time_whatever_arrives(drops: list[bytes]) -> N
 
     async def stream(transport: Transport) -> None:
         async with transport.stream("/", {}) as (response, moved):
-            async for piece in response.pieces:
+            async for piece in response.aiter_raw():
                 moved(len(piece))
 
     with dripping(*drops) as url:
@@ -862,7 +862,7 @@ def test_requests_are_numbered_and_failures_are_traced() -> None:
         with pytest.raises(ConnectionBroken):
             await transport.request("POST", "/v2/statements", content=b"x")
         async with transport.stream("/v2/download/x", {}) as (response, _):
-            assert [piece async for piece in response.pieces] == [b"{}"]
+            assert await response.aread() == b"{}"
 
     with scripted((200, {}), (0, "break"), (200, {})) as state:
         using(state.url, work, trace=Trace(told.append, lambda: 1))
@@ -885,7 +885,7 @@ def test_a_token_that_was_made_again_is_not_shown_either() -> None:
 def test_a_connection_whose_response_was_not_read_to_its_end_is_closed() -> None:
     async def work(transport: Transport) -> None:
         async with transport.stream("/", {}) as (response, _):
-            await anext(response.pieces)
+            await anext(response.aiter_raw())
         assert transport._pool is not None
         assert transport._pool._pool.connections == []
         with pytest.raises(TooLarge, match="larger than"):

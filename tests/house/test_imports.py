@@ -37,8 +37,8 @@ def test_help_imports_nothing_heavy(argv: list[str]) -> None:
 @pytest.mark.slow("starts Python anew")
 def test_the_remote_path_imports_no_engine_and_no_prompt() -> None:
     modules = loaded(["http://127.0.0.1:9", "-q", "-c", "select 1"], 3)
-    assert "httpcore" in modules
-    assert not {"duckdb", "httpx", "starlette", "uvicorn", "prompt_toolkit", "tabulate"} & modules
+    assert "httpx" in modules
+    assert not {"duckdb", "starlette", "uvicorn", "prompt_toolkit", "tabulate"} & modules
 
 
 @pytest.mark.slow("starts Python anew")

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from sqlshell.client.http.in_process import InProcess
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.factory import ResultFactory
 from sqlshell.client.results.local_frames import open_local_stream
@@ -23,7 +24,6 @@ from sqlshell.errors import ConnectionFailed, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.launch.embedded import EmbeddedService, start_embedded
 from sqlshell.launch.services import EMBEDDED_TARGET
-from tests.client.by_httpx import ByHttpx
 
 
 @pytest.fixture
@@ -38,7 +38,7 @@ def ask(service: EmbeddedService, method: str, path: str, body: bytes = b"", tok
 
     async def work() -> tuple[int, bytes]:
         headers = {"Authorization": f"Bearer {token or service.token}", "Content-Type": "application/json"}
-        async with httpx.AsyncClient(transport=ByHttpx(service.app), timeout=60) as client:
+        async with httpx.AsyncClient(transport=InProcess(service.app), timeout=60) as client:
             answer = await client.request(method, f"http://x{path}", content=body, headers=headers)
         return answer.status_code, answer.content
 

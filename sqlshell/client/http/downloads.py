@@ -7,7 +7,8 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Protocol
 
-from sqlshell.client.http.answer import Answer
+import httpx
+
 from sqlshell.client.http.retries import Retries, is_retried
 from sqlshell.client.http.transport import Transport
 from sqlshell.errors import Busy, ConnectionBroken, ProtocolError, ShellError
@@ -37,7 +38,7 @@ class Destination(Protocol):
 
     def add(self, piece: bytes) -> None: ...
 
-    async def refusal(self, response: Answer) -> Exception:
+    async def refusal(self, response: httpx.Response) -> Exception:
         """The error for a response without the file."""
 
 
@@ -69,7 +70,7 @@ async def _attempt(transport: Transport, path: str, accept: str, into: Destinati
     if had:
         headers |= {"Range": f"bytes={had}-", "If-Range": into.tag}
     async with transport.stream(path, headers) as (response, moved):
-        status, given = response.status, response.headers
+        status, given = response.status_code, response.headers
         if is_retried(status):
             raise Busy(f"{name} responded with {status}", status, given)
         if status == 416 and had:
@@ -91,7 +92,7 @@ async def _attempt(transport: Transport, path: str, accept: str, into: Destinati
         if not kept:
             into.restart(given.get("etag", ""))
         received = 0
-        async for piece in response.pieces:
+        async for piece in response.aiter_raw():
             received += len(piece)
             moved(len(piece))
             into.add(piece)

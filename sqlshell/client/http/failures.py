@@ -1,10 +1,13 @@
-"""The errors for connections that could not be opened, or were lost."""
+"""The errors for requests that failed: httpx's as ours, and why a connection could not be opened."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from sqlshell.errors import ConnectionBroken, ConnectionFailed, Unreachable
+import httpx
+
+from sqlshell.client.http.options import NetworkOptions
+from sqlshell.errors import ConnectionBroken, ConnectionFailed, NotHttp, ShellError, Unreachable, UsageError
 from sqlshell.unreachable import Cause, why_failed
 
 _PRIVATE_CA: Final = "use --ca-file FILE if it was issued by a private CA"
@@ -19,7 +22,55 @@ _CERTIFICATE_HINTS: Final = {
 }
 
 
+FAILURES: Final = (httpx.TransportError, httpx.InvalidURL, UnicodeError, ImportError)
+"""The errors of sending a request and receiving its response. A host's name may be none (UnicodeError), a proxy may
+require a package (ImportError).
+"""
+
 _CLIENT_CERTIFICATE: Final = {Cause.NO_CLIENT_CERTIFICATE, Cause.CLIENT_CERTIFICATE}
+
+
+def failure_of(
+    error: Exception, base: str, network: NetworkOptions, *, answering: bool, known: bool, local: bool
+) -> ShellError:
+    """The error for one of FAILURES of the service `base`.
+
+    `answering` says that the status and the headers have been received, `known` that the service has responded before,
+    `local` that it is a unix socket.
+    """
+    match error:
+        case httpx.ConnectTimeout():
+            hint = "check the host and port, or use a longer --connect-timeout"
+            return ConnectionFailed(f"connection to {base} timed out after {network.connect_timeout:g} s", hint)
+        case httpx.ReadTimeout():
+            return ConnectionBroken(
+                f"no data from {base} for {network.read_timeout:g} s", "use a longer --read-timeout"
+            )
+        case httpx.ConnectError():
+            return connection_failed(base, error, local=local)
+        case httpx.RemoteProtocolError() if answering:
+            return ConnectionBroken(f"{base} closed the connection in the middle of the response: {error}")
+        # Errors of h11 mean invalid HTTP; a closed connection has no further cause.
+        case httpx.RemoteProtocolError(__cause__=cause) if cause is None or cause.__cause__ is None:
+            doubt = "" if known else "; it may not be an HTTP server"
+            return ConnectionBroken(f"{base} closed the connection without a response{doubt}")
+        case httpx.RemoteProtocolError():
+            hint = "check whether the URL should start with http:// or https://"
+            return NotHttp(f"{base} did not send an HTTP response: {error}", hint)
+        case httpx.PoolTimeout():
+            hint = "wait for other statements to finish, or try again"
+            return ConnectionFailed(f"no free connection to {base}", hint)
+        case httpx.TimeoutException():
+            return ConnectionBroken(f"sending the request to {base} timed out")
+        case httpx.ProxyError():
+            hint = "check HTTP_PROXY, HTTPS_PROXY and ALL_PROXY"
+            return ConnectionFailed(f"the proxy for {base} refused the connection: {error}", hint)
+        case httpx.InvalidURL() | httpx.UnsupportedProtocol() | UnicodeError():
+            return UsageError(f"invalid URL {base}: {error}")
+        case ImportError():
+            message = f"the proxy for {base} requires a package that is not installed: {error}"
+            return UsageError(message, "run: pip install 'httpx[socks]'")
+    return connection_lost(base, error)
 
 
 def connection_lost(name: str, error: BaseException) -> ConnectionFailed:

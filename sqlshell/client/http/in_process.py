@@ -6,13 +6,11 @@ import asyncio
 import contextlib
 import threading
 from collections import deque
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Awaitable, Callable, MutableMapping
 from typing import Any
 from urllib.parse import unquote
 
-from sqlshell.client.http.answer import Answer, Content, read_headers
-from sqlshell.client.target import Target
-from sqlshell.errors import ConnectionBroken, ConnectionFailed
+import httpx
 
 WINDOW = 1 << 20
 """Bytes of a body that may wait for their reader. With more, the writer waits, so that memory stays flat."""
@@ -109,10 +107,10 @@ class Window:
 
 class Exchange:
     """One request or one websocket: the application answers in its own loop, the client talks to it from the running
-    one. `name` is that of the service. Raises ConnectionFailed if the application has ended.
+    one. Raises httpx.ConnectError if the application has ended.
     """
 
-    def __init__(self, local: LocalApp, scope: MutableMapping[str, Any], name: str) -> None:
+    def __init__(self, local: LocalApp, scope: MutableMapping[str, Any]) -> None:
         self._local = local
         self._scope = scope
         ours = asyncio.get_running_loop()
@@ -125,7 +123,7 @@ class Exchange:
             local.loop.call_soon_threadsafe(self._start)
         except RuntimeError as error:
             local.exchanges.discard(self)
-            raise ConnectionFailed(f"cannot connect to {name}: the service has ended") from error
+            raise httpx.ConnectError("the service has ended") from error
 
     async def tell(self, message: Message) -> None:
         """Send a message to the application. Raises BrokenPipeError if it has ended."""
@@ -173,66 +171,57 @@ class Exchange:
         return {"type": f"{self._scope['type']}.disconnect", "code": 1006}
 
 
-class InProcess:
-    """Sends requests to an application in this process; see answer.Connections. `seconds` is how long it may be silent,
-    0 for any time."""
+class InProcess(httpx.AsyncBaseTransport):
+    """Sends httpx's requests to an application in this process."""
 
-    def __init__(self, open_app: OpenApp, target: Target, seconds: float) -> None:
+    def __init__(self, open_app: OpenApp) -> None:
         self._open_app = open_app
-        self._target = target
-        self._seconds = seconds
 
-    async def send(self, method: str, where: str, headers: Mapping[str, str], content: Content) -> Answer:
-        """Raises ConnectionFailed, as for a connection over TCP, and the errors of opening the service."""
-        own = {"type": "http", "method": method, "scheme": self._target.scheme}
-        name = self._target.name
-        exchange = Exchange(self._open_app(), scope_of(where, headers) | own, name)
+    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
+        """Raises httpx's errors, as for a connection over TCP, and those of opening the service."""
+        seconds: float | None = request.extensions.get("timeout", {}).get("read")
+        own = {"type": "http", "method": request.method, "scheme": request.url.scheme}
+        exchange = Exchange(self._open_app(), scope_of(request.url, request.headers) | own)
         try:
             with contextlib.suppress(BrokenPipeError):
-                await _send_body(content, exchange)
-            messages = await self._heard(exchange)
+                await _send_body(request, exchange)
+            messages = await _heard(exchange, seconds)
             if not messages:
-                raise ConnectionBroken(f"{name} closed the connection without a response")
+                raise httpx.RemoteProtocolError("the service sent no response")
+            head = messages.pop(0)
+            body = _Body(exchange, messages, seconds)
+            return httpx.Response(head["status"], headers=list(head.get("headers", ())), stream=body)
         except BaseException:
             exchange.close()
             raise
-        head = messages.pop(0)
 
-        async def close() -> None:
-            exchange.close()
 
-        return Answer(head["status"], read_headers(head.get("headers", ())), self._pieces(exchange, messages), close)
+class _Body(httpx.AsyncByteStream):
+    """The body of a response; `messages` have arrived with its head."""
 
-    async def aclose(self) -> None:
-        """Do nothing: each exchange ends with its response."""
+    def __init__(self, exchange: Exchange, messages: list[Message], seconds: float | None) -> None:
+        self._exchange = exchange
+        self._messages = messages
+        self._seconds = seconds
 
-    async def _pieces(self, exchange: Exchange, messages: list[Message]) -> AsyncGenerator[bytes]:
-        """The body of a response, whose first `messages` have arrived."""
+    async def __aiter__(self) -> AsyncIterator[bytes]:
         while True:
-            for message in messages:
+            for message in self._messages:
                 if body := message.get("body"):
                     yield bytes(body)
                 if not message.get("more_body", False):
                     return
-            messages = await self._heard(exchange)
-            if not messages:
-                raise ConnectionBroken(
-                    f"{self._target.name} closed the connection in the middle of the response: the service sent an "
-                    "incomplete response"
-                )
+            self._messages = await _heard(self._exchange, self._seconds)
+            if not self._messages:
+                raise httpx.RemoteProtocolError("the service sent an incomplete response")
 
-    async def _heard(self, exchange: Exchange) -> list[Message]:
-        try:
-            return await exchange.hear(self._seconds or None)
-        except TimeoutError as error:
-            raise ConnectionBroken(
-                f"no data from {self._target.name} for {self._seconds:g} s", "use a longer --read-timeout"
-            ) from error
+    async def aclose(self) -> None:
+        self._exchange.close()
 
 
-def scope_of(where: str, headers: Mapping[str, str]) -> dict[str, Any]:
-    """What the ASGI scopes of requests and of websockets have in common. `where` is a path with its query."""
-    path, _, query = where.encode("ascii").partition(b"?")
+def scope_of(url: httpx.URL, headers: httpx.Headers) -> dict[str, Any]:
+    """What the ASGI scopes of requests and of websockets have in common."""
+    path, _, query = url.raw_path.partition(b"?")
     return {
         # With this version, sending to a client that has disconnected is an OSError.
         "asgi": {"version": "3.0", "spec_version": "2.4"},
@@ -241,22 +230,26 @@ def scope_of(where: str, headers: Mapping[str, str]) -> dict[str, Any]:
         "raw_path": path,
         "query_string": query,
         "root_path": "",
-        "headers": [(name.lower().encode(), value.encode()) for name, value in headers.items()],
+        "headers": [(name.lower(), value) for name, value in headers.raw],
         "client": None,
         "server": None,
         "state": {},
     }
 
 
-async def _send_body(content: Content, exchange: Exchange) -> None:
-    async for body in _whole(content or b"") if content is None or isinstance(content, bytes) else content:
+async def _send_body(request: httpx.Request, exchange: Exchange) -> None:
+    assert isinstance(request.stream, httpx.AsyncByteStream)
+    async for body in request.stream:
         for start in range(0, len(body), PIECE):
             await exchange.tell({"type": "http.request", "body": body[start : start + PIECE], "more_body": True})
     await exchange.tell({"type": "http.request", "body": b"", "more_body": False})
 
 
-async def _whole(body: bytes) -> AsyncGenerator[bytes]:
-    yield body
+async def _heard(exchange: Exchange, seconds: float | None) -> list[Message]:
+    try:
+        return await exchange.hear(seconds)
+    except TimeoutError as error:
+        raise httpx.ReadTimeout("the service sent nothing") from error
 
 
 def _call(loop: asyncio.AbstractEventLoop, what: Callable[[], None]) -> None:

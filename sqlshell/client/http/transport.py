@@ -1,4 +1,4 @@
-"""HTTP requests to one origin, with its token, limits and retries."""
+"""HTTP requests to one origin, with its token, limits and retries. Translates httpx's errors."""
 
 from __future__ import annotations
 
@@ -7,17 +7,17 @@ import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, TypeVar
-from urllib.parse import quote, urlencode
 
+import httpx
 from msgspec import Struct
 
-from sqlshell.client.http.answer import Answer, Connections, Content
 from sqlshell.client.http.decompress import BodyReader, size_limit
+from sqlshell.client.http.failures import FAILURES, failure_of
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.retries import Retries
 from sqlshell.client.http.trace import Request, Trace
 from sqlshell.client.http.upload import Upload
-from sqlshell.client.target import DEFAULT_PORTS, Target
+from sqlshell.client.target import Target
 from sqlshell.errors import (
     ConnectionBroken,
     ProtocolError,
@@ -40,9 +40,6 @@ REPORTED_SECONDS = 1.0
 
 SLOWEST = 16 << 10
 """Bytes of a body that give a request one second more than its time."""
-
-_SENT = "%/:?#[]@!$&'()*+,;="
-"""The characters of a path that are sent as they are."""
 
 Params = Mapping[str, str | int]
 NewToken = Callable[[], Awaitable[str]]
@@ -97,7 +94,6 @@ class Transport:
         self._refused = refused or renew
         self._renewing = asyncio.Lock()
         self._renewals = 0
-        self._closed = False
         self._has_responded = self.in_process = open_app is not None
         self.extensions: frozenset[str] = frozenset()
         """The extensions that the service announced (`Sqlshell-Extensions`)."""
@@ -106,11 +102,7 @@ class Transport:
         local = target.loopback or self.in_process
         if token and target.scheme == "http" and not local:
             warn(f"sending the token unencrypted to {target.name}; use https")
-        default = target.port == DEFAULT_PORTS[target.scheme]
-        host = f"[{target.host}]" if ":" in target.host else target.host
         self._headers = {
-            "Host": host if default else f"{host}:{target.port}",
-            "Connection": "keep-alive",
             "User-Agent": f"sqlshell/{__version__}",
             "Accept": "application/json",
             # Every lookup reports the progress, and this module makes the pauses.
@@ -122,19 +114,24 @@ class Transport:
         if open_app is not None:
             from sqlshell.client.http.in_process import InProcess
 
-            self.connections: Connections = InProcess(open_app, target, self.network.read_timeout)
-            """What sends the requests."""
-            return
-        # httpcore is large, and the service in this process does not need it.
-        from sqlshell.client.http.pool import Pool
+            connections: httpx.AsyncBaseTransport = InProcess(open_app)
+        else:
+            # httpcore is large, and the service in this process does not need it.
+            from sqlshell.client.http.pool import Pool
 
+            connections = self._pool = Pool(target, self.network, check_address=check_address)
+            for secret in self._pool.secrets:
+                self._secrets.add(secret)
+        timeout = httpx.Timeout(
+            self.network.read_timeout or None, connect=self.network.connect_timeout or None, pool=None
+        )
         try:
-            self.connections = self._pool = Pool(target, self.network, check_address=check_address)
-        except ValueError as error:
+            self._client: httpx.AsyncClient = httpx.AsyncClient(
+                base_url=target.base, timeout=timeout, follow_redirects=False, trust_env=False, transport=connections
+            )
+        except httpx.InvalidURL as error:
             kind: type[ShellError] = ProtocolError if from_service else UsageError
             raise kind(f"invalid URL {target.base}: {error}") from error
-        for secret in self._pool.secrets:
-            self._secrets.add(secret)
 
     def prefer(self, what: str) -> None:
         """Send another preference (header Prefer) with each request; services may ignore it."""
@@ -193,13 +190,12 @@ class Transport:
         tries = Retries(
             self.network, idempotent=method == "GET" if idempotent is None else idempotent, known=self._has_responded
         )
-        where = self._where(path, params)
         renewal = _Renewal(self)
         with self._secrets.redacting():
             while True:
                 try:
                     await renewal.begin()
-                    answer = await self._attempt(method, where, content, headers, rows)
+                    answer = await self._attempt(method, path, params, content, headers, rows)
                     self._has_responded = True
                     if await renewal.repeats(answer.status):
                         continue
@@ -222,24 +218,28 @@ class Transport:
     @contextlib.asynccontextmanager
     async def stream(
         self, path: str, headers: Mapping[str, str]
-    ) -> AsyncIterator[tuple[Answer, Callable[[int], None]]]:
+    ) -> AsyncIterator[tuple[httpx.Response, Callable[[int], None]]]:
         """A GET whose body the caller streams, and a function that takes the size of each piece. It is repeated only
         with a new token after a 401."""
-        renewal, repeated, where = _Renewal(self), True, self._where(path)
+        renewal, repeated, answering = _Renewal(self), True, False
         with self._secrets.redacting():
             while repeated:
                 await renewal.begin()
-                async with self._bounded() as moved:
-                    given, traced = self._head("GET", where, headers, b"")
-                    answer = await self.connections.send("GET", where, given, None)
-                    if traced is not None:
-                        traced.record_response(answer.status, answer.headers, b"", 0)
-                    try:
-                        repeated = await renewal.repeats(answer.status)
-                        if not repeated:
-                            yield answer, moved
-                    finally:
-                        await answer.aclose()
+                try:
+                    async with self._bounded() as moved:
+                        request, traced = self._request("GET", path, None, None, headers)
+                        response = await self._client.send(request, stream=True)
+                        answering = True
+                        if traced is not None:
+                            traced.record_response(response.status_code, response.headers, b"", 0)
+                        try:
+                            repeated = await renewal.repeats(response.status_code)
+                            if not repeated:
+                                yield response, moved
+                        finally:
+                            await response.aclose()
+                except FAILURES as error:
+                    raise self._explained(error, answering=answering) from error
 
     def redacted(self, body: Body) -> Body:
         """A received text without the secrets that the service was sent. The embedded service is trusted with them."""
@@ -250,8 +250,7 @@ class Transport:
         return [] if self.in_process else self._secrets.in_rows(from_service=self._from_service)
 
     async def aclose(self) -> None:
-        self._closed = True
-        await self.connections.aclose()
+        await self._client.aclose()
 
     async def _renew_token(self, renew: NewToken, used: str) -> bool:
         """Get a token other than `used`; False if there is none. Concurrent requests ask only once."""
@@ -266,64 +265,76 @@ class Transport:
                 self._token = token or used
             return self._token != used
 
-    def _where(self, path: str, params: Params | None = None) -> str:
-        """A path below that of the target, with a query. All is quoted already, but for the path of a data plane."""
-        return quote(self.target.path + path, safe=_SENT) + (f"?{urlencode(params)}" if params else "")
-
-    def _head(
-        self, method: str, where: str, headers: Mapping[str, str], shown: bytes
-    ) -> tuple[Mapping[str, str], Request | None]:
-        """All headers of a request, and its trace with the body that is `shown`."""
-        if self._closed:
-            raise RuntimeError("the transport is closed")
+    def _request(
+        self,
+        method: str,
+        path: str,
+        params: Params | None,
+        content: bytes | Upload | None,
+        headers: Mapping[str, str],
+        moved: Callable[[int], None] | None = None,
+    ) -> tuple[httpx.Request, Request | None]:
+        """A request with our headers, and its trace. `moved` gets the sizes of the pieces of an upload."""
         given = dict(self._headers)
         if self._token:
             given["Authorization"] = f"Bearer {self._token}"
         given.update(headers)
+        body: bytes | AsyncIterator[bytes] | None
+        if isinstance(content, Upload):
+            given["Content-Length"] = str(content.size)
+            body, shown = content.pieces(moved), content.head
+        else:
+            body, shown = content, content or b""
+        request = self._client.build_request(method, path, params=params, content=body, headers=given)
         if not self.trace.on:
-            return given, None
-        lower = {name.lower(): value for name, value in given.items()}
-        return given, self.trace.begin(method, self.target.base.removesuffix(self.target.path) + where, lower, shown)
+            return request, None
+        return request, self.trace.begin(request.method, str(request.url), request.headers, shown)
 
     async def _attempt(
-        self, method: str, where: str, content: bytes | Upload | None, headers: Mapping[str, str], rows: int | None
+        self,
+        method: str,
+        path: str,
+        params: Params | None,
+        content: bytes | Upload | None,
+        headers: Mapping[str, str],
+        rows: int | None,
     ) -> Response:
-        traced = None
-        if isinstance(content, Upload):
-            headers, shown = {**headers, "Content-Length": str(content.size)}, content.head
-        else:
-            shown = content or b""
-            headers = {**headers, "Content-Length": str(len(shown))} if content is not None else headers
+        traced, answering = None, False
         try:
-            async with self._bounded() as moved:
-                given, traced = self._head(method, where, headers, shown)
-                body: Content = content.pieces(moved) if isinstance(content, Upload) else content
-                answer = await self.connections.send(method, where, given, body)
-                try:
-                    response, received = await self._receive(answer, rows, moved)
-                finally:
-                    await answer.aclose()
-                if self._pool is not None:
-                    await self._pool.drop_stale()
+            try:
+                async with self._bounded() as moved:
+                    request, traced = self._request(method, path, params, content, headers, moved)
+                    response = await self._client.send(request, stream=True)
+                    answering = True
+                    try:
+                        answer, received = await self._receive(response, rows, moved)
+                    finally:
+                        await response.aclose()
+                    if self._pool is not None:
+                        await self._pool.drop_stale()
+            except FAILURES as error:
+                raise self._explained(error, answering=answering) from error
         except ShellError as error:
             if traced is not None:
                 traced.record_failure(error.message)
             raise
         if traced is not None:
-            traced.record_response(response.status, response.headers, response.body, received)
-        if announced := response.headers.get("sqlshell-extensions"):
+            traced.record_response(answer.status, answer.headers, answer.body, received)
+        if announced := answer.headers.get("sqlshell-extensions"):
             self.extensions = frozenset(item.strip() for item in announced.split(","))
-        return response
+        return answer
 
-    async def _receive(self, answer: Answer, rows: int | None, moved: Callable[[int], None]) -> tuple[Response, int]:
-        status, headers = answer.status, answer.headers
+    async def _receive(
+        self, response: httpx.Response, rows: int | None, moved: Callable[[int], None]
+    ) -> tuple[Response, int]:
+        status, headers = response.status_code, response.headers
         # The service in this process shares the memory of this process.
         limit = self.network.answer_limit
         limit = (limit or sys.maxsize) if self.in_process else size_limit(limit, rows)
         failed = status if status >= 300 and not self.in_process else 0
         body = BodyReader(headers.get("content-encoding", ""), limit, self.target.name, failed=failed)
         received = 0
-        async for piece in answer.pieces:
+        async for piece in response.aiter_raw():
             received += len(piece)
             moved(len(piece))
             body.take(piece)
@@ -332,7 +343,7 @@ class Transport:
             whole = self.redacted(whole)
             values = "\n".join(headers.values())
             if self._secrets.text(values) != values:
-                headers = {name: self._secrets.text(value) for name, value in headers.items()}
+                headers = httpx.Headers([(name, self._secrets.text(value)) for name, value in headers.multi_items()])
         return Response(status, headers, whole), received
 
     @contextlib.asynccontextmanager
@@ -353,6 +364,16 @@ class Transport:
             raise ConnectionBroken(
                 f"no complete response from {self.target.name} within {limit:g} s", "use a longer --retry-timeout"
             ) from error
+
+    def _explained(self, error: Exception, *, answering: bool) -> ShellError:
+        return failure_of(
+            error,
+            self.target.name,
+            self.network,
+            answering=answering,
+            known=self._has_responded,
+            local=bool(self.target.uds),
+        )
 
 
 class _Renewal:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
-from urllib.parse import urlsplit
+
+import httpx
 
 from sqlshell.client.http.in_process import Exchange, Message, OpenApp, scope_of
 from sqlshell.client.results.stream import NO_CLOSE_CODE, ClosedWhileSending
@@ -50,10 +51,15 @@ async def open_local_stream(
     uri: str, open_app: OpenApp, name: str, *, session_id: str = ""
 ) -> AsyncIterator[LocalFrames]:
     """A stream of the application; `name` is the service's. Raises ConnectionFailed, and what `open_app` raises."""
-    url = urlsplit(uri)
-    headers = {"host": url.netloc} | ({"ds-session-id": session_id} if session_id else {})
+    url = httpx.URL(uri)
+    headers = httpx.Headers({"host": url.netloc.decode("ascii")})
+    if session_id:
+        headers["ds-session-id"] = session_id
     own = {"type": "websocket", "scheme": url.scheme, "subprotocols": []}
-    exchange = Exchange(open_app(), scope_of(f"{url.path}?{url.query}", headers) | own, name)
+    try:
+        exchange = Exchange(open_app(), scope_of(url, headers) | own)
+    except httpx.ConnectError as error:
+        raise ConnectionFailed(f"cannot connect to {name}: {error}") from error
     try:
         # An application that refuses at once does not hear this.
         with contextlib.suppress(BrokenPipeError):

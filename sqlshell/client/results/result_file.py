@@ -36,8 +36,7 @@ from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     import duckdb
-
-    from sqlshell.client.http.answer import Answer
+    import httpx
 
 SLACK_BYTES = 64 << 20
 """A file may be larger than the JSON of its rows by this many bytes."""
@@ -143,7 +142,7 @@ class _Download:
             raise FileUnavailable
         self._file.write(piece)
 
-    async def refusal(self, response: Answer) -> Exception:
+    async def refusal(self, response: httpx.Response) -> Exception:
         return FileUnavailable()
 
 
