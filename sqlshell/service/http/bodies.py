@@ -53,6 +53,9 @@ BATCH = 1000
 STRINGS = BATCH + 4000
 """The maximum number of strings of a request: statements, keys and other values."""
 
+CONTROL_SIZE = 4 << 10
+"""A request of up to this many bytes may be about statements, and is accepted when others are refused."""
+
 PARTS = 100
 """The maximum number of parts of a form besides its attachments."""
 
@@ -79,7 +82,8 @@ class Bodies:
         kind = media_type(request, (FORM, JSON))
         size = request.headers.get("content-length", "0")
         # Checked before the body is read: refusing early is cheaper.
-        self._statements.check_room(caller_of(request), int(size) if size.isdecimal() else 0)
+        may_be_control = not size.isdecimal() or int(size) <= CONTROL_SIZE
+        self._statements.check_room(caller_of(request), 2 if may_be_control else 1)
         if kind == FORM:
             form = await self.form(request, ("request",), "attachments")
             try:

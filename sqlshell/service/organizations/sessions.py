@@ -7,6 +7,8 @@ import contextlib
 import time
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING
 
 from msgspec import Struct, field
@@ -24,6 +26,9 @@ from sqlshell.service.storage.storage import StorageError
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
+
+OPENERS = 16
+"""Threads that open organizations; each organization has threads of its own for everything else."""
 
 IDLE_SECONDS = 1800.0
 """How long an idle session is kept."""
@@ -283,6 +288,7 @@ class Sessions:
         self._cluster = cluster
         self._settings = settings
         self._sessions: dict[tuple[str, str], Session] = {}
+        self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
         self._numbers: Counter[str] = Counter()
         """The number of open sessions of each token, including those for one submission."""
         self._opened: set[Session] = set()
@@ -292,10 +298,32 @@ class Sessions:
         """Return the session that a token has under this name."""
         return self._sessions.get((token_id, name))
 
-    def count(self, caller: Caller, name: str, times: int = 1) -> None:
-        """Count one more session until end() or uncount(). Raises Refusal if there are too many; a session without a
-        name may exceed the limit of a token by the factor `times`.
+    async def of_request(self, caller: Caller, request: StatementRequest, times: int) -> Session:
+        """Return the session of a request, which waits until release(). One without a name is only for this request,
+        and may exceed the limit of a token by the factor `times`. Raises Refusal and Failure.
         """
+        name = (request.parameters.session_id if request.parameters else None) or ""
+        session = self.find(caller.token_id, name) if name else None
+        if session is None:
+            self._check_number(caller, name, times)
+            self._numbers[caller.token_id] += 1
+            try:
+                run = asyncio.get_running_loop().run_in_executor
+                wanted = caller.organization or await self._organizations.catalog.run_async(self._organizations.default)
+                opened = self._organizations.find_open(wanted)
+                connect = partial(self.connect, caller)
+                session = await (opened.run(connect) if opened is not None else run(self._openers, connect))
+            except BaseException:
+                self._uncount(caller.token_id)
+                raise
+            # A session that was lost with another process reports that itself.
+            session.lost_transaction = bool(name and request.parameters and request.parameters.transaction)
+            session = self._keep(name, session) if name else session
+        session.waiting += 1
+        return session
+
+    def _check_number(self, caller: Caller, name: str, times: int) -> None:
+        """Raises Refusal if there are too many sessions for one more."""
         number, together = self._numbers[caller.token_id], self._numbers.total()
         if name and self._cluster is not None:
             of_token, of_all = self._cluster.number_elsewhere(caller.token_id)
@@ -309,10 +337,8 @@ class Sessions:
             # Unnamed sessions end soon; named ones remain, so a retry would fail again.
             refusal = InvalidRequest if name else TooManyRequests
             raise refusal(f"{cause}; run TERMINATE SESSION 'id' to end one")
-        self._numbers[caller.token_id] += 1
 
-    def uncount(self, token_id: str) -> None:
-        """Uncount a session that count() has counted."""
+    def _uncount(self, token_id: str) -> None:
         self._numbers[token_id] -= 1
         if self._numbers[token_id] <= 0:
             del self._numbers[token_id]
@@ -321,7 +347,7 @@ class Sessions:
         """Close a session."""
         if session in self._opened:
             self._opened.discard(session)
-            self.uncount(session.caller.token_id)
+            self._uncount(session.caller.token_id)
             session.settle("")
             session.connection.close()
             key = session.caller.token_id, session.name
@@ -342,7 +368,7 @@ class Sessions:
         self._opened.add(session)
         return session
 
-    def keep(self, name: str, session: Session) -> Session:
+    def _keep(self, name: str, session: Session) -> Session:
         """Store `session` under a name; returns it, or the session that another request created meanwhile."""
         session.name = name
         lost = self._cluster.was_lost(session.caller.token_id, name) if self._cluster is not None else None
@@ -439,5 +465,6 @@ class Sessions:
             self.end(session)
 
     def close(self) -> None:
+        self._openers.shutdown(wait=False, cancel_futures=True)
         for session in list(self._opened):
             self.end(session)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import MADE, ColumnInfo, Parameters
+from sqlshell.interface.models import MADE, ColumnInfo, StatementRequest
 from sqlshell.service.catalog import owning_role
 from sqlshell.service.dialect.changes import Change, change_of
 from sqlshell.service.dialect.lexer import HEAD, Tokens
@@ -20,6 +20,7 @@ from sqlshell.service.engines.engine import (
     SYSTEM_DATABASE,
     AsyncSession,
     Begun,
+    ExternalEngine,
     LocalEngine,
     LocalSession,
     Outcome,
@@ -112,58 +113,78 @@ class Executor:
         asked: DialectStatement | None,
         statement: Statement,
         files: Sequence[Attachment],
-        parameters: Parameters | None,
+        request: StatementRequest,
     ) -> Outcome | StartedFeed:
-        """Run a statement in its session; `asked` is the parsed statement if it is one of the interface's own."""
-        options = self.options(session, parameters)
-        if session.context_failures:
-            _check_context(session, asked, statement)
-        if (asked is None or asked.needs().database) and (reason := session.why_no_database()):
-            # Never fall back to another database than the intended one.
-            raise Failure("58030", reason)
-        drops = (asked is not None and asked.verb == "drop") or DROPS.match(statement.sql) is not None
-        before = session.droppable_parts() if drops else {}
+        """Run a statement in its session, in a thread, and finish its result; `asked` is the parsed statement if it is
+        one of the interface's own. Raises OSError if the result cannot be stored.
+        """
+        result: Outcome | StartedFeed | None = None
         try:
-            if asked is None:
-                result = self._run_engine(session, statement, options, statement.sql)
-            else:
-                result = self._run_own(session, asked, statement, files, options)
-        except Failure as failure:
-            if (explained := with_missing_database(session.organization, statement.sql, failure)) is not failure:
-                raise explained from failure
-            raise
+            options = self._options_of(session, request)
+            if session.context_failures:
+                _check_context(session, asked, statement)
+            if (asked is None or asked.needs().database) and (reason := session.why_no_database()):
+                # Never fall back to another database than the intended one.
+                raise Failure("58030", reason)
+            drops = (asked is not None and asked.verb == "drop") or DROPS.match(statement.sql) is not None
+            before = session.droppable_parts() if drops else {}
+            try:
+                if asked is None:
+                    result = self._run_engine(session, statement, options, statement.sql)
+                else:
+                    result = self._run_own(session, asked, statement, files, options)
+            except Failure as failure:
+                if (explained := with_missing_database(session.organization, statement.sql, failure)) is not failure:
+                    raise explained from failure
+                raise
+            finally:
+                self._look_at_schemas(session, asked, statement.sql)
+            if drops:
+                session.note_dropped_parts(before)
+            return result
         finally:
-            self._look_at_schemas(session, asked, statement.sql)
-        if drops:
-            session.note_dropped_parts(before)
-        return result
+            statement.runs_on(None)
+            statement.spool.finish(result.filed if isinstance(result, Outcome) else None)
 
     async def run_on_server(
         self,
         session: Session,
         statement: Statement,
         files: Sequence[Attachment],
-        parameters: Parameters | None,
+        request: StatementRequest,
         begun: Begun,
     ) -> Outcome:
-        """Run a statement on an engine that is an external server. Called from the event loop."""
+        """Run a statement on an engine that is an external server, and finish its result. Called from the event
+        loop."""
         connection = cast(AsyncSession, session.connection)
-        if session.context_failures:
-            _check_context(session, None, statement)
-        check_role(session)
-        options, before = self.options(session, parameters), session.droppable_parts()
-        data = next((file.path for file in files if file.name == COPY_DATA), None)
-        options = replace(options, data=data) if data is not None else options
-        with self.counted(statement) as sink:
-            outcome = await connection.execute(statement.sql, options, sink, begun, statement.spool.finish)
-        change = change_of(statement.sql)
-        if CHANGES.match(statement.sql[:4000]):
-            await session.organization.run(self._after_change, session, statement, change, before)
-        return _with_created_row(session, statement, outcome, change)
+        try:
+            if session.context_failures:
+                _check_context(session, None, statement)
+            check_role(session)
+            options, before = self._options_of(session, request), session.droppable_parts()
+            data = next((file.path for file in files if file.name == COPY_DATA), None)
+            options = replace(options, data=data) if data is not None else options
+            with contextlib.closing(CountingSink(statement.spool, self._room)) as sink:
+                outcome = await connection.execute(statement.sql, options, sink, begun, statement.spool.finish)
+            change = change_of(statement.sql)
+            if CHANGES.match(statement.sql[:4000]):
+                await session.organization.run(self._after_change, session, statement, change, before)
+            outcome = _with_created_row(session, statement, outcome, change)
+        finally:
+            statement.runs_on(None)
+        await session.organization.run(statement.spool.finish, outcome.filed)
+        return outcome
 
-    def counted(self, statement: Statement) -> contextlib.closing[CountingSink]:
-        """A sink that stores the rows of a server's statement, and counts their bytes until they are stored."""
-        return contextlib.closing(CountingSink(statement.spool, self._room))
+    async def reattach(self, engine: ExternalEngine, organization: Organization, statement: Statement) -> Outcome:
+        """Wait for a statement that the engine runs already, and finish its result. Called from the event loop."""
+        options = replace(self._options, timezone=statement.context.timezone or "UTC")
+        try:
+            with contextlib.closing(CountingSink(statement.spool, self._room)) as sink:
+                outcome = await engine.reattach(statement.operation, options, sink, statement.runs_on)
+        finally:
+            statement.runs_on(None)
+        await organization.run(statement.spool.finish, outcome.filed)
+        return outcome
 
     def _after_change(
         self, session: Session, statement: Statement, change: Change | None, before: Mapping[str, str]
@@ -184,9 +205,8 @@ class Executor:
             session.changes_schemas = False
             self._sessions.mark_dropped_schemas(session)
 
-    def options(self, session: Session, parameters: Parameters | None) -> RunOptions:
-        """The options for a statement of a session."""
-        limit = parameters.row_limit if parameters else None
+    def _options_of(self, session: Session, request: StatementRequest) -> RunOptions:
+        limit = request.parameters.row_limit if request.parameters else None
         if limit and not self._settings.row_limits:
             # But 0, which describes a statement and does not run it, is for all clients.
             limit = None
@@ -198,10 +218,6 @@ class Executor:
             rights=session.rights,
             streams=tuple(organization.streams.known),
         )
-
-    def options_of(self, statement: Statement) -> RunOptions:
-        """The options for the result of a statement that the engine runs already."""
-        return replace(self._options, timezone=statement.context.timezone or "UTC")
 
     def _run_own(
         self,

@@ -116,10 +116,6 @@ class SharedStatementStore(StatementStore):
             await self._writing
         await asyncio.gather(*self._tasks)
 
-    async def load_interrupted(self) -> list[Statement]:
-        """interrupted(), while the event loop goes on. Raises StorageError."""
-        return self._mark_running(await self._shared.run_async(self._stored_as_running))
-
     def latest(self, organization: str, number: int) -> list[Statement]:
         rows = self._storage.read(
             f"{self._listed} WHERE organization = ? AND state = ? AND process <> ?",
@@ -291,7 +287,7 @@ class Membership:
             self._ending.add(asked)
             self._runner.spawn(self._end_session(*asked))
         store.write_again()
-        self._runner.resume(await store.load_interrupted(), in_cluster=True)
+        self._runner.resume(await store.interrupted(), in_cluster=True)
         if time.monotonic() > self._next_sweep and (self._sweeping is None or self._sweeping.done()):
             self._next_sweep = time.monotonic() + SWEEP_SECONDS
             self._sweeping = asyncio.ensure_future(self._sweep_results())

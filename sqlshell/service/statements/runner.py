@@ -16,7 +16,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.interface.models import ContextEcho, StatementRequest
+from sqlshell.interface.models import StatementRequest
 from sqlshell.runtime.event_loops import spawn
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
 from sqlshell.service.failure import Failure, ResultLost
@@ -94,21 +94,6 @@ class Batch(Struct, eq=False):
         texts = sum(len(item.sql) for item in self.statements)
         return max(len(self.statements) * KEPT_SIZE // KEPT, texts + self.size)
 
-    def ends_with(self, statement: Statement, sql_state: str) -> bool:
-        """Whether the batch ends after a statement with this sqlState.
-
-        It does so after a failure if `stops` is set; after a canceled statement, one that failed because something was
-        not ready and should be sent again, or one whose session was lost. If it is `combined`, also after a large
-        result, because reading it may fail; after a SELECT on a stream; and when the results are too large in total.
-        """
-        if sqlstate.failed(sql_state):
-            return (
-                self.stops or sql_state in {sqlstate.CANCELED, sqlstate.SESSION_LOST} or sqlstate.not_ready(sql_state)
-            )
-        if not self.combined:
-            return False
-        return sql_state == sqlstate.RUNNING or statement.spool.layout.form != "record" or self.size > RESULTS
-
 
 def keep_batch(batches: dict[str, Batch], batch: Batch) -> None:
     """Keep a batch by the ID of its first statement. If there are too many, remove old ones, beginning with those of
@@ -128,19 +113,6 @@ def keep_batch(batches: dict[str, Batch], batch: Batch) -> None:
             del batches[key]
 
 
-class EndedStatement(Struct, frozen=True):
-    """The end of a statement, reported by the thread that ran it.
-
-    `result` is that of a statement with this sqlState, or the SELECT on a stream that it has started.
-    """
-
-    statement: Statement
-    sql_state: str
-    message: str
-    result: Outcome | StartedFeed | None
-    context: ContextEcho
-
-
 class Submission(Struct, eq=False):
     """A batch that runs, or waits for its turn, in a session."""
 
@@ -150,14 +122,46 @@ class Submission(Struct, eq=False):
     attachments: Attachments
     adopted: bool = False
     """Whether the session has the context of the request."""
-    ended: deque[EndedStatement] = field(default_factory=deque)
-    """The ends from the thread that are not recorded yet."""
+    ended: deque[tuple[Statement, str, str, Outcome | StartedFeed | None]] = field(default_factory=deque)
+    """What the thread reports that is not recorded yet: statements with the sqlState and message of their ends and
+    their results, or the SELECT on a stream that they have started."""
     notified: bool = False
     """Whether the event loop was woken for them."""
 
+    @property
+    def shown(self) -> Session | None:
+        """The session whose context its statements show: that of their own request before it is adopted."""
+        return self.session if self.adopted else None
+
     def is_over(self, statement: Statement, sql_state: str) -> bool:
-        """Whether a statement with this sqlState ends the submission."""
-        return self.session.failed_by_context(sql_state) or self.batch.ends_with(statement, sql_state)
+        """Whether a statement with this sqlState ends the submission.
+
+        It does so after a failure because of the request's context, or any if the batch `stops`; after a canceled
+        statement, one that failed because something was not ready and should be sent again, or one whose session was
+        lost. If the batch is `combined`, also after a large result, because reading it may fail; after a SELECT on a
+        stream; and when the results are too large in total.
+        """
+        batch = self.batch
+        if self.session.failed_by_context(sql_state):
+            return True
+        if sqlstate.failed(sql_state):
+            ending = sql_state in {sqlstate.CANCELED, sqlstate.SESSION_LOST}
+            return batch.stops or ending or sqlstate.not_ready(sql_state)
+        large = statement.spool.layout.form != "record" or batch.size > RESULTS
+        return batch.combined and (sql_state == sqlstate.RUNNING or large)
+
+    def next(self) -> Statement | None:
+        """The statement that runs next, None if the submission is over."""
+        batch = self.batch
+        latest = batch.statements[batch.at - 1] if batch.at else None
+        over = batch.at == len(batch.statements) or (latest and self.is_over(latest, latest.sql_state))
+        return None if over else batch.statements[batch.at]
+
+    def note_end(self, statement: Statement, state: str, message: str, result: Outcome | StartedFeed | None) -> None:
+        """Note the end of a statement, and its context and time, until the event loop records it. For any thread."""
+        statement.context, statement.seconds = self.session.echo(), time.monotonic() - statement.began
+        self.batch.size += statement.spool.size
+        self.ended.append((statement, state, message, result))
 
 
 class Runner:
@@ -200,19 +204,14 @@ class Runner:
         stopped = False
         try:
             async with session.turn:
-                latest: Statement | None = None
-                while batch.at < len(batch.statements) and not (
-                    latest and submission.is_over(latest, latest.sql_state)
-                ):
-                    at, statement = batch.at, batch.statements[batch.at]
+                while (statement := submission.next()) is not None:
+                    at = batch.at
                     if session.ended:
-                        shown = session if submission.adopted else None
-                        self._store.end(statement, sqlstate.CANCELED, SESSION_ENDED, shown)
+                        self._store.end(statement, sqlstate.CANCELED, SESSION_ENDED, submission.shown)
                     elif statement.unfinished:
-                        await self._begin(submission, statement)
+                        await self._guarded(statement, self._next(submission, statement), submission)
                     batch.at = max(batch.at, at + 1)
-                    latest = batch.statements[batch.at - 1]
-                    await self._store.settled(latest)
+                    await self._store.settled(batch.statements[batch.at - 1])
                 if session.before is not None:
                     # Keeps the context of a request whose first statement did not fail because of it.
                     await session.organization.run(session.settle, batch.statements[0].sql_state)
@@ -229,7 +228,7 @@ class Runner:
 
     def _end_rest(self, submission: Submission, *, stopped: bool) -> None:
         """End the statements of a submission that were not run; those of a batch are removed."""
-        batch, session = submission.batch, submission.session if submission.adopted else None
+        batch, session = submission.batch, submission.shown
         rest = batch.statements[batch.at :]
         while rest and ((stopped and (not batch.combined or rest[0].started)) or not rest[0].unfinished):
             self._store.end(rest[0], *when_stopped(rest[0]), session)
@@ -249,7 +248,7 @@ class Runner:
     ) -> None:
         """Run a control statement that is alone in its submission, beside what runs in its session."""
         try:
-            await self._guarded(statement, None, self._run_alone(session, request, statement, asked))
+            await self._guarded(statement, self._run_alone(session, request, statement, asked))
         finally:
             self._sessions.release(session)
 
@@ -265,29 +264,25 @@ class Runner:
             session.use("role", request.role)
         await self._control.run(session, statement, asked)
 
-    async def _guarded(self, statement: Statement, session: Session | None, work: Coroutine[Any, Any, None]) -> None:
+    async def _guarded(
+        self, statement: Statement, work: Coroutine[Any, Any, None], submission: Submission | None = None
+    ) -> None:
         """Finish the statement whatever happens, except for a SELECT on a stream that has started."""
+        shown = None
         try:
             await work
         except asyncio.CancelledError:
-            self._store.end(statement, *when_stopped(statement), session)
+            shown = submission.shown if submission is not None else None
+            self._store.end(statement, *when_stopped(statement), shown)
             raise
         except Exception as error:
             state, message = end_of(error, statement)
-            if session is not None:
-                await self._note_transaction(session)
-            self._store.end(statement, state, message, session)
-
-    async def _begin(self, submission: Submission, statement: Statement) -> None:
-        """Run the next statement of a submission in the context of its request."""
-        session = submission.session
-        if not submission.adopted:
-            await self._guarded(statement, None, self._adopt(session, submission.request))
-            submission.adopted = statement.unfinished
-        if submission.adopted:
-            await self._guarded(statement, session, self._next(submission, statement))
-        else:
-            submission.batch.stops = True
+            if submission is not None and not submission.adopted:
+                submission.batch.stops = True
+            elif submission is not None:
+                shown = submission.session
+                await self._note_transaction(shown)
+            self._store.end(statement, state, message, shown)
 
     async def _adopt(self, session: Session, request: StatementRequest) -> None:
         session.context_failures = {}
@@ -299,7 +294,12 @@ class Runner:
 
     async def _next(self, submission: Submission, statement: Statement) -> None:
         """Run the next statement of a submission, and those after it that the engine can run in the same slot."""
-        session, batch, submitted = submission.session, submission.batch, statement.organization
+        session, submitted = submission.session, statement.organization
+        if not submission.adopted:
+            await self._adopt(session, submission.request)
+            submission.adopted = True
+            if not statement.unfinished:
+                return
         asked = await read_text(len(statement.sql), statement.parsed.statement)
         if is_control(asked):
             statement.context = session.echo()
@@ -307,7 +307,8 @@ class Runner:
             return
         self._settle_in(session, statement, asked)
         statement.spool.may_stay_local = asked is not None and asked.verb == "list"
-        _check_lost(session, statement)
+        if session.lost or session.lost_transaction:
+            _check_lost(session, statement)
         if asked is not None and asked.verb == "restart":
             await self._control.restart(session, statement, cast("AboutQuery", asked))
             return
@@ -328,18 +329,16 @@ class Runner:
             self._store.note_begun(together)
             if not statement.start(session.connection, *limit):
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
-            if asked is None and awaited:
-                outcome = await self._on_server(submission, statement)
-                batch.size += statement.spool.size
-                submission.ended.append(_ended(session, statement, outcome))
-            else:
-                loop = asyncio.get_running_loop()
-                try:
+            try:
+                if asked is None and awaited:
+                    await self._on_server(submission, statement)
+                else:
+                    loop = asyncio.get_running_loop()
                     await organization.run(self._work, loop, submission, together, asked, limit)
-                except Exception:
-                    # Some of them may have ended.
-                    self._take(submission)
-                    raise
+            except Exception:
+                # Some of them may have ended.
+                self._take(submission)
+                raise
             for left in together:
                 if not left.started:
                     self._store.move(left, submitted)
@@ -413,26 +412,20 @@ class Runner:
         statement waits for the slot.
         """
         session, batch = submission.session, submission.batch
-        parameters, files = submission.request.parameters, submission.attachments.files
         for statement in together:
             if statement is not together[0] and not statement.start(session.connection, *limit):
                 return
-            result: Outcome | StartedFeed | Exception
-            filed: Sequence[tuple[int, int]] | None = None
+            result: Outcome | StartedFeed | None = None
             try:
-                try:
-                    result = self._executor.run(session, asked, statement, files, parameters)
-                    filed = result.filed if isinstance(result, Outcome) else None
-                finally:
-                    statement.runs_on(None)
-                    statement.spool.finish(filed)
+                result = self._executor.run(session, asked, statement, submission.attachments.files, submission.request)
+                state, message = (
+                    (sqlstate.RUNNING, "") if isinstance(result, tuple) else (result.sql_state, result.message)
+                )
             except Exception as error:
-                result = error
-            ended = _ended(session, statement, result)
-            batch.size += statement.spool.size
-            submission.ended.append(ended)
+                state, message = end_of(error, statement)
+            submission.note_end(statement, state, message, result)
             batch.at += 1
-            over = submission.is_over(statement, ended.sql_state) or session.ended
+            over = submission.is_over(statement, state) or session.ended
             if over or any(pool.waiting for pool in together[0].pools):
                 return
             if not submission.notified and statement is not together[-1]:
@@ -445,9 +438,7 @@ class Runner:
         submission.notified = False
         ends, committed = [], False
         while submission.ended:
-            item = submission.ended.popleft()
-            statement, result = item.statement, item.result
-            statement.context = item.context
+            statement, state, message, result = submission.ended.popleft()
             if isinstance(result, tuple):
                 # A SELECT on a stream has started.
                 statement.feed, start = result
@@ -458,29 +449,24 @@ class Runner:
                 statement.secret = Secret(result.secret_name, result.secret)
                 result = replace(result, secret="", secret_name="")
             statement.outcome = result
-            ends.append((statement, item.sql_state, item.message))
-            committed = committed or not item.context.transaction
+            ends.append((statement, state, message))
+            committed = committed or not statement.context.transaction
         if ends:
             self._store.finish(*ends)
         if committed:
             # Others may see the changes.
             self.spawn(session.organization.streams.changed())
 
-    async def _on_server(self, submission: Submission, statement: Statement) -> Outcome:
+    async def _on_server(self, submission: Submission, statement: Statement) -> None:
         """Run the statement on an engine that is an external server. Raises Failure."""
         loop = asyncio.get_running_loop()
-        session, parameters = submission.session, submission.request.parameters
 
         def begun(operation: str) -> None:
             loop.call_soon_threadsafe(self._store.note_operation, statement, operation)
 
-        try:
-            files = submission.attachments.files
-            outcome = await self._executor.run_on_server(session, statement, files, parameters, begun)
-        finally:
-            statement.runs_on(None)
-        await session.organization.run(statement.spool.finish, outcome.filed)
-        return outcome
+        files = submission.attachments.files
+        outcome = await self._executor.run_on_server(submission.session, statement, files, submission.request, begun)
+        submission.note_end(statement, outcome.sql_state, outcome.message, outcome)
 
     def resume(self, statements: Sequence[Statement], *, in_cluster: bool) -> None:
         """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others."""
@@ -492,7 +478,7 @@ class Runner:
                 self._store.end(statement, sqlstate.CANCELED, NOT_BEGUN)
             elif server is not None and statement.operation and server.capabilities.reattaching:
                 work = self._reattach(cast(ExternalEngine, server), statement)
-                self.spawn(self._guarded(statement, None, work))
+                self.spawn(self._guarded(statement, work))
             else:
                 self._store.end(statement, sqlstate.INTERNAL, STOPPED)
 
@@ -501,25 +487,9 @@ class Runner:
         statement.start()
         place = statement.organization or self._organizations.default()
         organization = await asyncio.to_thread(self._organizations.get, place)
-        try:
-            options = self._executor.options_of(statement)
-            with self._executor.counted(statement) as sink:
-                outcome = await engine.reattach(statement.operation, options, sink, statement.runs_on)
-        finally:
-            statement.runs_on(None)
-        await organization.run(statement.spool.finish, outcome.filed)
+        outcome = await self._executor.reattach(engine, organization, statement)
         statement.outcome = outcome
         self._store.end(statement, outcome.sql_state, outcome.message)
-
-
-def _ended(session: Session, statement: Statement, result: Outcome | StartedFeed | Exception) -> EndedStatement:
-    """The end of a statement with this result."""
-    statement.seconds = time.monotonic() - statement.began
-    if isinstance(result, Exception):
-        return EndedStatement(statement, *end_of(result, statement), None, session.echo())
-    if isinstance(result, tuple):
-        return EndedStatement(statement, sqlstate.RUNNING, "", result, session.echo())
-    return EndedStatement(statement, result.sql_state, result.message, result, session.echo())
 
 
 def _check_lost(session: Session, statement: Statement) -> None:

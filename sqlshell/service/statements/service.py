@@ -7,7 +7,6 @@ import contextlib
 import time
 import uuid
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING
@@ -44,12 +43,6 @@ SWEEP_SECONDS = 5.0
 SWEEP_SIZE = 8 << 20
 """Bytes of new results after which expired statements are removed at once."""
 
-OPENERS = 16
-"""Threads that open organizations; each organization has threads of its own for everything else."""
-
-CONTROL_SIZE = 4 << 10
-"""A request of up to this many bytes may be about statements, and is accepted when others are refused."""
-
 
 class StatementService:
     """All statements of the service. Used from one event loop; engines run in threads."""
@@ -68,7 +61,6 @@ class StatementService:
         self._settings = settings
         self._sessions = Sessions(organizations, settings, cluster)
         self._ticking: asyncio.Task[None] | None = None
-        self._openers = ThreadPoolExecutor(OPENERS, thread_name_prefix="opening")
         self.control = Control(organizations, self._sessions, store, cluster, self.submit)
         self._runner = Runner(organizations, self._sessions, store, settings, self.control, cluster)
         self._batches: dict[str, Batch] = {}
@@ -80,7 +72,7 @@ class StatementService:
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
             if self.cluster is None:
-                self._runner.resume(self.store.interrupted(), in_cluster=False)
+                self._runner.spawn(self._resume())
             else:
                 from sqlshell.service.statements.membership import Membership, SharedStatementStore
 
@@ -89,6 +81,9 @@ class StatementService:
                     self.cluster, self.organizations, self._sessions, self.store, self.control, self._runner
                 )
                 self._membership.start()
+
+    async def _resume(self) -> None:
+        self._runner.resume(await self.store.interrupted(), in_cluster=False)
 
     async def submit(
         self, request: StatementRequest, caller: Caller, attachments: Attachments | None = None
@@ -188,20 +183,19 @@ class StatementService:
         await self._runner.close()
         if self._membership is not None:
             await self._membership.close()
-        self._openers.shutdown(wait=False, cancel_futures=True)
         self._sessions.close()
         self.organizations.close()
 
-    def check_room(self, caller: Caller, size: int) -> None:
-        """Raises TooManyRequests if this process would refuse any request with a body of `size` bytes."""
-        self._check(caller, 1, 0, 2 if size <= CONTROL_SIZE else 1, {})
-
-    def _check(
-        self, caller: Caller, number: int, size: int, times: int, elsewhere: Mapping[str, tuple[int, int]]
+    def check_room(
+        self,
+        caller: Caller,
+        times: int,
+        number: int = 1,
+        size: int = 0,
+        elsewhere: Mapping[str, tuple[int, int]] = {},
     ) -> None:
-        """Raises TooManyRequests if a token or organization has too many unfinished statements.
-
-        `number` statements with `size` characters are to be added; the limits are multiplied by `times`.
+        """Raises TooManyRequests if a token or organization has too many unfinished statements for `number` more with
+        `size` characters. The limits are multiplied by `times`; `elsewhere` are the statements of other processes.
         """
         loads = self.store.loads((caller.token_id, caller.organization))
         both = (caller.token_id, times, "token"), (caller.organization, times * ORGANIZATION_FACTOR, "organization")
@@ -233,9 +227,8 @@ class StatementService:
             raise ShuttingDown("the service is shutting down")
         session, failure = None, None
         try:
-            session = await self._session(request, caller, times)
             # Whoever runs the statements releases the session.
-            session.waiting += 1
+            session = await self._sessions.of_request(caller, request, times)
         except Failure as raised:
             failure, given = raised, given[:of_failed]
         try:
@@ -246,7 +239,7 @@ class StatementService:
                 raise InvalidToken("invalid token")
             elsewhere = await self.store.loads_elsewhere((caller.token_id, caller.organization))
             # Nothing is awaited between this and the admission.
-            self._check(caller, len(given), sum(len(sql) for sql, _ in given), times, elsewhere)
+            self.check_room(caller, times, len(given), sum(len(sql) for sql, _ in given), elsewhere)
             await self.store.admit(statements)
         except BaseException:
             if session is not None:
@@ -256,30 +249,6 @@ class StatementService:
             self._fail(statements, failure.sql_state, failure.message)
         self.start()
         return session, statements
-
-    async def _session(self, request: StatementRequest, caller: Caller, times: int) -> Session:
-        """The session of a request. One without a name may exceed the limit by the factor `times`."""
-        name = (request.parameters.session_id if request.parameters else None) or ""
-        session = self._sessions.find(caller.token_id, name) if name else None
-        if session is None:
-            self._sessions.count(caller, name, times)
-            try:
-                organization = caller.organization
-                if not organization:
-                    organization = await self.organizations.catalog.run_async(self.organizations.default)
-                wanted = self.organizations.find_open(organization)
-                if wanted is not None:
-                    session = await wanted.run(self._sessions.connect, caller)
-                else:
-                    loop = asyncio.get_running_loop()
-                    session = await loop.run_in_executor(self._openers, self._sessions.connect, caller)
-            except BaseException:
-                self._sessions.uncount(caller.token_id)
-                raise
-            # A session that was lost with another process reports that itself.
-            session.lost_transaction = bool(name and request.parameters and request.parameters.transaction)
-            session = self._sessions.keep(name, session) if name else session
-        return session
 
     async def _create(
         self, request: StatementRequest, caller: Caller, given: Sequence[SentText], session: Session | None

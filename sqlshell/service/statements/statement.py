@@ -98,7 +98,7 @@ class Statement(Struct, eq=False):
     outcome: Outcome | None = None
     connection: EngineSession | None = None
     """The connection that runs it now."""
-    lock: threading.Lock = field(default_factory=threading.Lock)
+    lock: threading.RLock = field(default_factory=threading.RLock)
     """Held to change its state, and to interrupt it, so that no interrupt hits the next statement of its connection."""
     pools: tuple[Pool, ...] = ()
     """The pools in which it waits for a slot, or has one."""
@@ -131,7 +131,10 @@ class Statement(Struct, eq=False):
     def move_to(self, state: State) -> bool:
         """Enter a state; returns False if the present one allows it no more. For any thread."""
         with self.lock:
-            return self._move_to(state)
+            if state not in _NEXT.get(self.state, ()):
+                return False
+            self.state = state
+            return True
 
     def start(self, connection: EngineSession | None = None, seconds: float = math.inf, timeout: str = "") -> bool:
         """Note that it runs from now on, for at most `seconds`; `timeout` is the message if it runs longer.
@@ -139,7 +142,7 @@ class Statement(Struct, eq=False):
         Returns False if it was canceled or has ended before. For any thread.
         """
         with self.lock:
-            if not self._move_to(State.RUNNING):
+            if not self.move_to(State.RUNNING):
                 return False
             self.began = time.monotonic()
             self.deadline, self.timeout = self.began + seconds, timeout
@@ -154,7 +157,7 @@ class Statement(Struct, eq=False):
     def cancel(self, cause: tuple[str, str] | None = None) -> bool:
         """Note that it is to be canceled, and why; returns False if that was known. interrupt() follows."""
         with self.lock:
-            if not self._move_to(State.ENDING):
+            if not self.move_to(State.ENDING):
                 return False
             self.cause = cause
             return True
@@ -168,12 +171,6 @@ class Statement(Struct, eq=False):
     def is_canceled(self) -> bool:
         """Whether it is canceled and has not ended yet."""
         return self.state is State.ENDING
-
-    def _move_to(self, state: State) -> bool:
-        if state not in _NEXT.get(self.state, ()):
-            return False
-        self.state = state
-        return True
 
     @property
     def parsed(self) -> ParsedStatement:

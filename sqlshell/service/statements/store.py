@@ -42,6 +42,10 @@ class StatementLoad(Struct):
     number: int = 0
     size: int = 0
 
+    def add(self, number: int, size: int) -> None:
+        self.number += number
+        self.size += size
+
 
 class _Kept(Struct, omit_defaults=True):
     """The stored part of an outcome, and of a statement that has one."""
@@ -109,20 +113,16 @@ class StatementStore:
         """The process whose statements these are, if several share the storage, else ""."""
         return ""
 
-    def interrupted(self) -> list[Statement]:
-        """The statements that another process had when it ended; they are running again from now on."""
-        return self._mark_running(self._stored_as_running())
-
-    def _stored_as_running(self) -> list[Row]:
+    async def interrupted(self) -> list[Statement]:
+        """The statements that another process had when it ended; they are running again from now on. Raises
+        StorageError.
+        """
         sql = f"{self._selected} WHERE state = ? AND process = ?"
-        return self._storage.read(sql, (sqlstate.RUNNING, self.process))
-
-    def _mark_running(self, rows: Sequence[Row]) -> list[Statement]:
+        rows = await self._storage.run_async(lambda: self._storage.read(sql, (sqlstate.RUNNING, self.process)))
         # A statement that has ended since the rows were read is at hand too.
         statements = [self._restored(row) for row in rows if self._at_hand(row[0]) is None]
         for statement in statements:
-            self._running[statement.statement_id] = statement
-            self._count(statement, 1)
+            self._enter(statement)
         return statements
 
     def note_operation(self, statement: Statement, operation: str) -> None:
@@ -218,14 +218,13 @@ class StatementStore:
         """Give statements their ends, which are written."""
         for item in endings:
             statement = item.statement
-            self._add_kept(statement.organization, 0, statement.spool.size + item.size)
+            self._kept[statement.organization].add(0, statement.spool.size + item.size)
             self.unswept += statement.spool.size
             statement.sql_state, statement.message, statement.finished = item.state, item.message, item.finished
             statement.state = State.after(item.state, item.message)
             statement.done.set()
             statement.ready.set()
-            if self._running.pop(statement.statement_id, None) is not None:
-                self._count(statement, -1)
+            if self._leave(statement):
                 statement.cached_parse = None
                 if statement.redacted is not None:
                     statement.sql, statement.redacted = statement.redacted.text, None
@@ -253,15 +252,13 @@ class StatementStore:
 
     def _register(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
-            self._add_kept(statement.organization, 1, bytes_of(statement.text))
-            self._running[statement.statement_id] = statement
-            self._count(statement, 1)
+            self._kept[statement.organization].add(1, bytes_of(statement.text))
+            self._enter(statement)
 
     def _unregister(self, statements: Sequence[Statement]) -> None:
         for statement in statements:
-            self._add_kept(statement.organization, -1, -bytes_of(statement.text))
-            if self._running.pop(statement.statement_id, None) is not None:
-                self._count(statement, -1)
+            self._kept[statement.organization].add(-1, -bytes_of(statement.text))
+            self._leave(statement)
 
     def loads(self, keys: Collection[str]) -> Mapping[str, StatementLoad]:
         """The loads of tokens and organizations by their IDs, as far as this process knows them."""
@@ -271,19 +268,22 @@ class StatementStore:
         """What other processes add to the loads: number and characters, where there are any. Raises StorageError."""
         return {}
 
-    def _count(self, statement: Statement, number: int) -> None:
-        """Add a running statement to the loads of its token and organization, or take it away."""
+    def _enter(self, statement: Statement) -> None:
+        """Note that a statement is running, in the loads of its token and organization too."""
+        self._running[statement.statement_id] = statement
         for key in (statement.owner, statement.organization):
-            load = self._loads.setdefault(key, StatementLoad())
-            load.number += number
-            load.size += number * len(statement.sql)
+            self._loads.setdefault(key, StatementLoad()).add(1, len(statement.sql))
+
+    def _leave(self, statement: Statement) -> bool:
+        """Note that a statement is no longer running; returns whether it was."""
+        if self._running.pop(statement.statement_id, None) is None:
+            return False
+        for key in (statement.owner, statement.organization):
+            load = self._loads[key]
+            load.add(-1, -len(statement.sql))
             if not load.number:
                 del self._loads[key]
-
-    def _add_kept(self, organization: str, number: int, size: int) -> None:
-        kept = self._kept[organization]
-        kept.number += number
-        kept.size += size
+        return True
 
     def _row(
         self,
@@ -379,7 +379,7 @@ class StatementStore:
             self._unread.pop(statement_id, None)
             # If its process was killed after it stored the result, its row knows of no file.
             self.place(organization, statement_id).remove()
-            self._add_kept(organization, -1, -size)
+            self._kept[organization].add(-1, -size)
 
     def known(self, organization: str) -> set[str]:
         """The IDs of an organization's statements."""
