@@ -1,4 +1,4 @@
-"""`python -m tests.conformance` writes the tables of docs/clients.md from what the tests expect."""
+"""`python -m tests.conformance` writes the tables of clients.md from what the tests expect."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 from tests.conformance import more_of_dbt, test_connector, test_dbt, test_described, test_sdk, test_terraform
 from tests.conformance.outcomes import table
 
-PAGE = Path(__file__).parents[2] / "docs" / "clients.md"
+PAGE = Path(__file__).parent / "clients.md"
 
 TABLES = {
     "connector": test_connector.ROWS,

@@ -1,4 +1,4 @@
-"""The expected outcomes of clients' calls and commands, for the tests and for docs/clients.md."""
+"""The expected outcomes of clients' calls and commands, for the tests and for clients.md."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 """The service with a third-party client: PyPI `deltastream-connector`, its APIConnection.
 
-The client's own bugs are named where the tests work around them, and in docs/clients.md by ROWS.
+The client's own bugs are named where the tests work around them, and in clients.md by ROWS.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""docs/clients.md says what the tests expect."""
+"""clients.md says what the tests expect."""
 
 from __future__ import annotations
 
