@@ -42,17 +42,20 @@ Example = tuple[str, str]
 """A line that a person types, and what it prints ("" where the document does not say)."""
 
 
-def blocks(language: str) -> list[str]:
-    return [block[3] for path in DOCUMENTS for block in BLOCK.finditer(path.read_text()) if block[2] == language]
+def blocks(language: str, path: Path) -> list[str]:
+    return [block[3] for block in BLOCK.finditer(path.read_text()) if block[2] == language]
 
 
-def consoles() -> list[list[Example]]:
+def every_block(language: str) -> list[str]:
+    return [block for path in DOCUMENTS for block in blocks(language, path)]
+
+
+def typed_in(path: Path) -> list[Example]:
+    """What a document has typed, in its order: a later block may need what an earlier one has made."""
     return [
-        [
-            (command.strip(), printed)
-            for command, _, printed in (part.partition("\n") for part in f"\n{block}".split("\n$ ")[1:])
-        ]
-        for block in blocks("console")
+        (command.strip(), printed)
+        for block in blocks("console", path)
+        for command, _, printed in (part.partition("\n") for part in f"\n{block}".split("\n$ ")[1:])
     ]
 
 
@@ -126,11 +129,11 @@ def serving(command: str, home: tuple[Path, Served]) -> Iterator[str]:
 
 
 @pytest.mark.slow("starts a service")
-@pytest.mark.parametrize("number", range(len(consoles())))
-def test_every_console_block_runs(home: tuple[Path, Served], number: int) -> None:
+@pytest.mark.parametrize("path", [path for path in DOCUMENTS if typed_in(path)], ids=lambda path: str(path.name))
+def test_every_console_block_runs(home: tuple[Path, Served], path: Path) -> None:
     with contextlib.ExitStack() as services:
         known: dict[str, str] = {}
-        for command, printed in consoles()[number]:
+        for command, printed in typed_in(path):
             for placeholder, value in known.items():
                 command = command.replace(placeholder, value)
             if command.startswith("sqlshell serve"):
@@ -177,7 +180,7 @@ def test_the_script_runs(home: tuple[Path, Served]) -> None:
         create table gone (i int);
         create table jobs as select 'done' as state;
     """
-    found = blocks("sql")
+    found = every_block("sql")
     assert found
     for block in found:
         (folder / "script.sql").write_text(f"{tables}\n{block.replace('watch 5', 'watch c=1')}")
@@ -188,17 +191,17 @@ def test_the_script_runs(home: tuple[Path, Served]) -> None:
 
 
 @pytest.mark.slow("runs each example")
-@pytest.mark.parametrize("number", range(len(blocks("python"))))
+@pytest.mark.parametrize("number", range(len(every_block("python"))))
 def test_every_python_block_runs(home: tuple[Path, Served], number: int) -> None:
     """What a line prints stands behind it as a comment."""
-    block = blocks("python")[number]
+    block = every_block("python")[number]
     done = typed(f"{sys.executable} -W error -", home, stdin=block)
     assert done.returncode == 0, done.stderr
     assert done.stdout.splitlines() == re.findall(r"^ *print\(.*\)  # (.*)$", block, re.M)
 
 
 def test_every_toml_block_is_read(tmp_path: Path) -> None:
-    for block in blocks("toml"):
+    for block in every_block("toml"):
         if "profiles" in tomllib.loads(block):
             (tmp_path / "config.toml").write_text(block)
             config = read_config(tmp_path)
