@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import zoneinfo
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct
@@ -88,6 +87,8 @@ def _zone(echoed: str | None, had: str) -> str:
     """The time zone of an echo; the previous one if the echo names no known time zone."""
     if not echoed or echoed == had:
         return had
+    import zoneinfo
+
     try:
         zoneinfo.ZoneInfo(echoed)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):

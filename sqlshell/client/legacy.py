@@ -109,10 +109,8 @@ class LegacyClient(Struct):
     supports_batches = False
     can_cancel = False
     can_refetch = False
+    is_legacy = True
     terminate = terminate
-
-    async def is_legacy(self) -> bool:
-        return True
 
     async def aclose(self) -> None:
         await self.transport.aclose()

@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import contextlib
 import re
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from sqlshell.client.http.transport import Response, Transport
-from sqlshell.client.statements.client import Client, Observer, StatementBatch, Submission
+from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.client.statements.protocol import CHECK_URL, read_lookup, unreadable
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ServiceError, ShellError, UsageError
 from sqlshell.interface.models import Version
-from sqlshell.result import Result
 
 if TYPE_CHECKING:
     from sqlshell.client.resources import Download, Progress
@@ -37,16 +36,37 @@ _ID = re.compile(r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[
 
 
 class Service(Struct):
-    """The clients that share one transport."""
+    """The clients that share one transport. `statements` is that of the interface the service has; it is found out by
+    choose() if there is also a `legacy` one. `note` tells a person that it is used.
+    """
 
     transport: Transport
     statements: Client
+    legacy: Client | None = None
+    note: Callable[[str], None] = print
     _asked: bool = False
     """Whether the service was asked for its version, and so for its extensions."""
 
+    async def choose(self) -> None:
+        """Find out which interface the service has, once, before the first statement. Raises ServiceError if it has
+        neither."""
+        legacy, name = self.legacy, self.transport.target.name
+        if legacy is None:
+            return
+        if (await self.transport.request("GET", "/v2/version")).status == 404:
+            if (await self.transport.request("GET", "/version")).status == 404:
+                raise ServiceError(f"{name} has neither /v2/version nor /version", CHECK_URL)
+            self.statements = legacy
+            self.note(
+                f"{name} has only the legacy interface: earlier statements cannot be fetched,"
+                " and the context is not reported back"
+            )
+        self.legacy = None
+
     async def version(self) -> str:
         """The service's version. Raises ServiceError and the errors of the transport."""
-        return await version(self.transport, legacy=await self.statements.is_legacy())
+        await self.choose()
+        return await version(self.transport, legacy=self.statements.is_legacy)
 
     async def extensions(self) -> frozenset[str]:
         """The extensions of the interface that the service announces. Raises the same errors as version()."""
@@ -86,7 +106,7 @@ class Service(Struct):
         """
         from sqlshell.client.resources import download, resource_path
 
-        legacy = await self.statements.is_legacy()
+        legacy = self.statements.is_legacy
         path = resource_path(kind, await self._organization(context, legacy=legacy), name, legacy=legacy)
         return await download(self.transport, path, place, force=force, progress=progress)
 
@@ -129,82 +149,3 @@ async def version(transport: Transport, *, legacy: bool) -> str:
         return f"{version.major}.{version.minor}.{version.patch}"
 
     return await transport.call("GET", path, read)
-
-
-async def has_v2(transport: Transport) -> bool:
-    """Whether the service has `/v2`; otherwise it has the legacy interface. Raises ServiceError if it has neither."""
-    if (await transport.request("GET", "/v2/version")).status != 404:
-        return True
-    if (await transport.request("GET", "/version")).status != 404:
-        return False
-    raise ServiceError(f"{transport.target.name} has neither /v2/version nor /version", CHECK_URL)
-
-
-class DetectingClient(Struct):
-    """A client that detects the interface of the service at its first use."""
-
-    transport: Transport
-    v2: Client
-    legacy: Client
-    say: Callable[[str], None]
-    _chosen: Client | None = field(default=None)
-
-    async def chosen(self) -> Client:
-        if self._chosen is None:
-            self._chosen = self.v2 if await has_v2(self.transport) else self.legacy
-            if self._chosen is self.legacy:
-                self.say(
-                    f"{self.transport.target.name} has only the legacy interface: earlier statements cannot be fetched,"
-                    " and the context is not reported back"
-                )
-        return self._chosen
-
-    async def run(
-        self, submission: Submission, context: SessionContext, observer: Observer | None = None
-    ) -> AsyncGenerator[Result, None]:
-        async with contextlib.aclosing((await self.chosen()).run(submission, context, observer)) as results:
-            async for result in results:
-                yield result
-
-    async def fetch(
-        self, statement_id: str, context: SessionContext, observer: Observer | None = None
-    ) -> AsyncGenerator[Result, None]:
-        async with contextlib.aclosing((await self.chosen()).fetch(statement_id, context, observer)) as results:
-            async for result in results:
-                yield result
-
-    async def state(self, statement_id: str, context: SessionContext) -> tuple[str, str]:
-        return await (await self.chosen()).state(statement_id, context)
-
-    async def terminate(self, query_id: str, context: SessionContext) -> None:
-        await (await self.chosen()).terminate(query_id, context)
-
-    @property
-    def supports_batches(self) -> bool | None:
-        return None if self._chosen is None else self._chosen.supports_batches
-
-    def begin_batch(self, submission: Sequence[Submission], *, stop: bool) -> StatementBatch | None:
-        return None if self._chosen is None else self._chosen.begin_batch(submission, stop=stop)
-
-    @property
-    def wait_limit(self) -> float | None:
-        return self.v2.wait_limit
-
-    async def end_sessions(self, session_ids: Sequence[str]) -> None:
-        if self._chosen is not None:
-            await self._chosen.end_sessions(session_ids)
-
-    @property
-    def can_refetch(self) -> bool:
-        return self._chosen is None or self._chosen.can_refetch
-
-    @property
-    def can_cancel(self) -> bool:
-        return self._chosen is None or self._chosen.can_cancel
-
-    async def is_legacy(self) -> bool:
-        return await (await self.chosen()).is_legacy()
-
-    async def aclose(self) -> None:
-        await self.v2.aclose()
-        await self.legacy.aclose()

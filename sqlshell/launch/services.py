@@ -12,8 +12,8 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.http.transport import NewToken, Transport
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.service import DetectingClient, Service
-from sqlshell.client.statements.client import Client, StreamLimits
+from sqlshell.client.service import Service
+from sqlshell.client.statements.client import StreamLimits
 from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import Target
 from sqlshell.config.settings import BY_NAME
@@ -97,24 +97,16 @@ class Endpoint(Struct, frozen=True):
             warn=warn,
         )
         transport.prefer(ENGINE_TYPES)
-        return Service(
-            transport, self._client(transport, ResultFactory(transport, self.open_app, limits, for_people), note)
-        )
-
-    def _client(self, transport: Transport, results: ResultFactory, note: Callable[[str], None]) -> Client:
         waits = self.settings["timeout"] or None
         # The embedded service has the current interface, whatever `--api` says.
         api = self.settings["api"] if self.open_app is None else "v2"
-        statements = StatementsClient(transport, results, waits)
+        statements = StatementsClient(transport, ResultFactory(transport, self.open_app, limits, for_people), waits)
         if api == "v2":
-            return statements
+            return Service(transport, statements)
         from sqlshell.client.legacy import LegacyClient
 
         legacy = LegacyClient(transport, waits)
-        if api == "legacy":
-            return legacy
-
-        return DetectingClient(transport, statements, legacy, note)
+        return Service(transport, legacy) if api == "legacy" else Service(transport, statements, legacy, note)
 
 
 def network_of(settings: Settings) -> NetworkOptions:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
-from typing import Any
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar
 
 import pytest
 
@@ -12,13 +12,15 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.legacy import LegacyClient
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.service import DetectingClient, version
+from sqlshell.client.service import Service, version
 from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, ProtocolError, ServiceError, ShellError, StatementError, UsageError, WaitTimeout
 from sqlshell.result import Result, Rows
 from tests.client.test_statements import ID, Scripted, done, scripted
+
+T = TypeVar("T")
 
 CONTEXT = SessionContext(organization="org", database="d", schema="s", store="st", role="r", timezone="UTC")
 
@@ -169,22 +171,13 @@ def test_a_status_without_a_meaning_is_reported() -> None:
 
 
 def auto(state: Scripted) -> tuple[str, list[Rows]]:
-    told: list[str] = []
-
-    async def work() -> tuple[str, list[Rows]]:
-        transport = Transport(parse(state.url), "tok", network=NetworkOptions(retries=0))
-        service = DetectingClient(
-            transport, StatementsClient(transport, ResultFactory(transport)), LegacyClient(transport), told.append
-        )
+    async def work(service: Service) -> tuple[str, list[Rows]]:
         rows = []
-        try:
-            async for result in service.run(Submission("select 1"), CONTEXT):
-                rows.append([row async for batch in result.batches for row in batch.rows])
-            return await version(transport, legacy=await service.is_legacy()), rows
-        finally:
-            await service.aclose()
+        async for result in service.statements.run(Submission("select 1"), CONTEXT):
+            rows.append([row async for batch in result.batches for row in batch.rows])
+        return await service.version(), rows
 
-    return asyncio.run(work())
+    return using(state, work)[0]
 
 
 def test_the_interface_is_found_out() -> None:
@@ -199,86 +192,43 @@ def test_the_interface_is_found_out() -> None:
         auto(state)
 
 
-Used = Callable[[DetectingClient], Awaitable[None]]
-
-
-def using(state: Scripted, use: Used, wait: float | None = None) -> tuple[list[str], list[tuple[str, str]]]:
-    """What a person is told, and what is asked of the service, while a client is used that does not know it yet."""
+def using(state: Scripted, use: Callable[[Service], Awaitable[T]]) -> tuple[T, list[str]]:
+    """What `use` makes of a service whose interface has been found out, and what a person is told."""
     told: list[str] = []
 
-    async def work() -> None:
+    async def work() -> T:
         transport = Transport(parse(state.url), "tok", network=NetworkOptions(retries=0))
-        service = DetectingClient(
-            transport, StatementsClient(transport, ResultFactory(transport), wait), LegacyClient(transport), told.append
-        )
+        statements = StatementsClient(transport, ResultFactory(transport))
+        service = Service(transport, statements, LegacyClient(transport), told.append)
         try:
-            await use(service)
+            await service.choose()
+            return await use(service)
         finally:
             await service.aclose()
-        with pytest.raises(RuntimeError, match="closed"):
-            await transport.request("GET", "/")
 
-    asyncio.run(work())
-    return told, [(method, path.partition("?")[0]) for method, path, _, _ in state.asked]
-
-
-def test_until_it_is_used_nothing_is_known_of_the_service() -> None:
-    async def use(service: DetectingClient) -> None:
-        assert (service.supports_batches, service.can_refetch, service.can_cancel, service.wait_limit) == (
-            None,
-            True,
-            True,
-            7,
-        )
-        assert service.begin_batch([Submission("select 1"), Submission("select 2")], stop=True) is None
-        await service.end_sessions(["s 1"])
-
-    with scripted((200, {})) as state:
-        assert using(state, use, 7) == ([], [])
-
-
-def test_everything_goes_to_the_interface_that_was_found() -> None:
-    async def use(service: DetectingClient) -> None:
-        assert [result.statement_id async for result in service.fetch(ID, CONTEXT)] == [ID]
-        assert service.supports_batches is True
-        await service.terminate("q-1", CONTEXT)
-        assert b"TERMINATE QUERY" in state.asked[-1][3]
-        assert service.begin_batch([Submission("select 1"), Submission("select 2")], stop=True) is not None
-        assert (service.can_refetch, service.can_cancel, await service.is_legacy()) == (True, True, False)
-        assert await service.state(ID, CONTEXT) == ("00000", "")
-        await service.end_sessions(["s-1"])
-        assert "s-1" in state.asked[-1][1] + state.asked[-1][3].decode()
-
-    with scripted((200, done(data=[])), extensions="batch, sessions") as state:
-        told, asked = using(state, use)
-    assert told == []
-    assert asked == [
-        ("GET", "/v2/version"),
-        ("GET", f"/v2/statements/{ID}"),
-        ("POST", "/v2/statements"),
-        ("GET", f"/v2/statements/{ID}"),
-        ("POST", "/v2/statements"),
-    ]
+    return asyncio.run(work()), told
 
 
 def test_a_legacy_service_is_told_of_once_and_keeps_nothing() -> None:
-    async def use(service: DetectingClient) -> None:
-        for _ in range(2):
-            with pytest.raises(UsageError, match="cannot look up statements"):
-                await service.state(ID, CONTEXT)
-            with pytest.raises(UsageError, match="cannot look up statements"):
-                await anext(service.fetch(ID, CONTEXT))
-        assert (service.supports_batches, service.can_refetch, service.can_cancel) == (False, False, False)
-        assert service.begin_batch([Submission("select 1"), Submission("select 2")], stop=True) is None
-        assert await service.is_legacy()
-        await service.end_sessions(["s-1"])
-        await service.terminate("it's", CONTEXT)
+    async def use(service: Service) -> None:
+        client = service.statements
+        await service.choose()
+        with pytest.raises(UsageError, match="cannot look up statements"):
+            await client.state(ID, CONTEXT)
+        with pytest.raises(UsageError, match="cannot look up statements"):
+            await anext(client.fetch(ID, CONTEXT))
+        assert (client.supports_batches, client.can_refetch, client.can_cancel) == (False, False, False)
+        assert client.begin_batch([Submission("select 1"), Submission("select 2")], stop=True) is None
+        assert client.is_legacy
+        await client.end_sessions(["s-1"])
+        await client.terminate("it's", CONTEXT)
         assert b"TERMINATE QUERY 'it''s'" in state.asked[-1][3]
 
     with scripted((404, {}), (200, {}), (200, [])) as state:
-        told, asked = using(state, use)
+        _, told = using(state, use)
     assert len(told) == 1
     assert "legacy interface" in told[0]
+    asked = [(method, path) for method, path, _, _ in state.asked]
     assert asked == [("GET", "/v2/version"), ("GET", "/version"), ("POST", "/run-statement")]
 
 
@@ -308,28 +258,3 @@ def test_no_version(answer: tuple[int, Any], words: str, legacy: bool) -> None:
 def test_a_version_that_is_none() -> None:
     with scripted((200, b"<html>")) as state, pytest.raises(ProtocolError):
         auto(state)
-
-
-@pytest.mark.parametrize("method", ["run", "fetch"])
-def test_results_that_are_left_are_closed(method: str) -> None:
-    closed: list[str] = []
-
-    class Many:
-        async def run(self, *_: object) -> AsyncGenerator[int, None]:
-            try:
-                yield 1
-                yield 2
-            finally:
-                closed.append("closed")
-
-        fetch = run
-
-    async def work() -> None:
-        client = DetectingClient(None, Many(), Many(), print)  # type: ignore[arg-type]
-        client._chosen = client.v2
-        results = client.run(Submission("x"), CONTEXT) if method == "run" else client.fetch(ID, CONTEXT)
-        assert await anext(results) == 1  # type: ignore[comparison-overlap]
-        await results.aclose()
-        assert closed == ["closed"]
-
-    asyncio.run(work())

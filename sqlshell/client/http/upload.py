@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import secrets
 import stat
@@ -28,6 +27,8 @@ class Attachment(Struct):
 
     def sha256(self) -> str:
         """The SHA-256 of the file. Raises UsageError."""
+        import hashlib
+
         try:
             with self.path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()

@@ -133,7 +133,8 @@ class Client(Protocol):
     def can_cancel(self) -> bool:
         """Whether a running statement can be canceled."""
 
-    async def is_legacy(self) -> bool:
+    @property
+    def is_legacy(self) -> bool:
         """Whether this is the legacy interface."""
 
     async def end_sessions(self, session_ids: Sequence[str]) -> None:

@@ -184,9 +184,7 @@ class StatementsClient(Struct):
 
     can_cancel = True
     can_refetch = True
-
-    async def is_legacy(self) -> bool:
-        return False
+    is_legacy = False
 
     async def aclose(self) -> None:
         await self.results.aclose()

@@ -9,7 +9,6 @@ A response to a submission or a lookup becomes one of
 
 from __future__ import annotations
 
-import html
 import json
 import re
 from collections.abc import Mapping
@@ -468,6 +467,8 @@ def read_error(headers: Mapping[str, str], body: Body) -> tuple[str, str]:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         text = body.decode(errors="replace")
         if _looks_like_html(headers, body):
+            import html
+
             title = re.search(r"<title[^<>]*+>([^<]*+)</title>", text[:20_000], re.I)
             return (" ".join(html.unescape(title.group(1)).split())[:200] if title else "an HTML page", "")
         return " ".join(text.split())[:200], ""
