@@ -19,7 +19,8 @@ from sqlshell.errors import UsageError
 from sqlshell.launch.configure import wrong_values
 from sqlshell.launch.connector import TARGET_FLAGS, asking, curl_printer, redactor_of
 from sqlshell.launch.first_prompt import HINTS, first_prompt, greeting, selected_by
-from sqlshell.launch.invocation import initial_options, modes_of
+from sqlshell.launch.invocation import initial_options
+from sqlshell.launch.modes import modes_of
 from sqlshell.launch.serve import _is_service
 from sqlshell.launch.services import EMBEDDED_TARGET, network_of, open_endpoint, policy_of, unopened_endpoint
 from sqlshell.launch.targets import (

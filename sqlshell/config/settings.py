@@ -8,7 +8,7 @@ the default.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from msgspec import Struct
@@ -51,138 +51,107 @@ def seconds_of(text: str) -> float | None:
     return total if total < 1e9 else None
 
 
-class Kind:
-    """What values a setting takes: a text, unless a subclass says otherwise.
+def _text(given: object, place: str) -> str:
+    if not isinstance(given, str):
+        raise UsageError(f"{place}: {given!r} is not a string", "put it in quotes")
+    return given
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+class Kind(Struct, frozen=True):
+    """What values a setting takes: a text, unless it says otherwise.
 
     `metavar` names a value in the help of an option, `takes` its type for people; `words` are all values if they are
-    few. `zero` says what 0 means.
+    few. `zero` says what 0 means. `read` makes a value of what a flag, a variable or TOML contains, and raises
+    UsageError that begins with a place; `shown` returns a value as a user writes it.
     """
 
-    takes = "string"
-    words: tuple[str, ...] = ()
-    zero = ""
+    metavar: str = ""
+    takes: str = "string"
     default: Any = ""
-
-    def __init__(self, metavar: str = "") -> None:
-        self.metavar = metavar
-
-    def read(self, given: object, place: str) -> Any:
-        """Return the value of what a flag, a variable or TOML contains. Raises UsageError that begins with `place`."""
-        if not isinstance(given, str):
-            raise UsageError(f"{place}: {given!r} is not a string", "put it in quotes")
-        return given
-
-    def shown(self, value: Any) -> str:
-        """Return a value as a user writes it."""
-        return "" if value is None else str(value)
+    read: Callable[[object, str], Any] = _text
+    shown: Callable[[Any], str] = _shown
+    words: tuple[str, ...] = ()
+    zero: str = ""
 
 
-class Switch(Kind):
-    takes, words, default = "on|off", ("on", "off"), False
-
-    def read(self, given: object, place: str) -> bool:
-        value = given if isinstance(given, bool) else on_or_off(str(given))
-        if value is None:
-            raise UsageError(f"{place}: invalid value {given!r}", "expected on or off")
-        return value
-
-    def shown(self, value: Any) -> str:
-        return "on" if value else "off"
+def _switch(given: object, place: str) -> bool:
+    value = given if isinstance(given, bool) else on_or_off(str(given))
+    if value is None:
+        raise UsageError(f"{place}: invalid value {given!r}", "expected on or off")
+    return value
 
 
-class Number(Kind):
-    takes, default = "integer", 0
-
-    def __init__(self, zero: str = "", metavar: str = "N") -> None:
-        super().__init__(metavar)
-        self.zero = zero
-
-    def read(self, given: object, place: str) -> int:
-        text = str(given).strip()
-        if not (text.isascii() and text.isdecimal()):
-            raise UsageError(f"{place}: invalid value {given!r}", "expected an integer, 0 or greater")
-        return int(text)
+def _number(given: object, place: str) -> int:
+    text = str(given).strip()
+    if not (text.isascii() and text.isdecimal()):
+        raise UsageError(f"{place}: invalid value {given!r}", "expected an integer, 0 or greater")
+    return int(text)
 
 
-class Count(Number):
-    """How often a flag is given."""
+def _duration(given: object, place: str) -> float:
+    seconds = seconds_of(str(given))
+    if seconds is None:
+        raise UsageError(f"{place}: {given!r} is not a duration", "write it as 30, 1.5s, 5m or 1h30m")
+    return seconds
 
 
-class Duration(Kind):
-    takes, default = "duration", 0.0
-
-    def __init__(self, zero: str = "") -> None:
-        super().__init__("TIME")
-        self.zero = zero
-
-    def read(self, given: object, place: str) -> float:
-        seconds = seconds_of(str(given))
-        if seconds is None:
-            raise UsageError(f"{place}: {given!r} is not a duration", "write it as 30, 1.5s, 5m or 1h30m")
-        return seconds
-
-    def shown(self, value: Any) -> str:
-        return f"{value:g}s" if value else "0"
+def _texts(given: object, place: str) -> tuple[str, ...]:
+    if isinstance(given, dict):
+        given = [f"{name}={value}" for name, value in given.items()]
+    items = tuple(given) if isinstance(given, list | tuple) else (given,)
+    if not all(isinstance(item, str) for item in items):
+        raise UsageError(f"{place}: {given!r} is not a list of strings")
+    return items
 
 
-class Words(Kind):
+def _separator(given: object, place: str) -> str:
+    return re.sub(r"\\[\\tnr0]", lambda match: _ESCAPES[match[0]], _text(given, place))
+
+
+def _separator_shown(value: Any) -> str:
+    return str(value).translate({ord(char): escape for escape, char in _ESCAPES.items()})
+
+
+def _pager(given: object, place: str) -> str:
+    switch = given if isinstance(given, bool) else on_or_off(str(given))
+    return _text(given, place) if switch is None else ("" if switch else NO_PAGER)
+
+
+def _words(*words: str) -> Kind:
     """A few words; if on and off are among them, their other spellings too."""
 
-    def __init__(self, *words: str) -> None:
-        super().__init__()
-        self.words = words
-        self.takes = "|".join(words)
-
-    def read(self, given: object, place: str) -> str:
+    def read(given: object, place: str) -> str:
         word = str(given).lower()
-        switch = on_or_off(word) if "on" in self.words else None
-        if word not in self.words and switch is not None:
+        switch = on_or_off(word) if "on" in words else None
+        if word not in words and switch is not None:
             word = SWITCH.shown(switch)
-        if word not in self.words:
-            raise UsageError(f"{place}: invalid value {given!r}", f"expected one of {', '.join(self.words)}")
+        if word not in words:
+            raise UsageError(f"{place}: invalid value {given!r}", f"expected one of {', '.join(words)}")
         return word
 
-
-class Texts(Kind):
-    takes, default = "list of strings", ()
-
-    def read(self, given: object, place: str) -> tuple[str, ...]:
-        if isinstance(given, dict):
-            given = [f"{name}={value}" for name, value in given.items()]
-        items = tuple(given) if isinstance(given, list | tuple) else (given,)
-        if not all(isinstance(item, str) for item in items):
-            raise UsageError(f"{place}: {given!r} is not a list of strings")
-        return items
-
-    def shown(self, value: Any) -> str:
-        return ", ".join(map(str, value))
+    return Kind(takes="|".join(words), read=read, words=words)
 
 
-class Separator(Kind):
-    r"""A text in which `\t`, `\n`, `\r`, `\0` and `\\` stand for those characters."""
-
-    def read(self, given: object, place: str) -> str:
-        return re.sub(r"\\[\\tnr0]", lambda match: _ESCAPES[match[0]], super().read(given, place))
-
-    def shown(self, value: Any) -> str:
-        return str(value).translate({ord(char): escape for escape, char in _ESCAPES.items()})
-
-
-class Pager(Kind):
-    """A command, or off; "" is the default command."""
-
-    def read(self, given: object, place: str) -> str:
-        switch = given if isinstance(given, bool) else on_or_off(str(given))
-        return super().read(given, place) if switch is None else ("" if switch else NO_PAGER)
-
-    def shown(self, value: Any) -> str:
-        return value or "on"
-
-
-TEXT, FILE, NAME, SEPARATOR = Kind(), Kind("FILE"), Kind("NAME"), Separator("TEXT")
-SWITCH, NUMBER, DURATION, TEXTS = Switch(), Number(), Duration(), Texts()
-LIMIT, SIZE_LIMIT, TIME_LIMIT = Number("no limit"), Number("no limit", "MIB"), Duration("no limit")
 NO_PAGER: Final = "off"
+TEXT, FILE, NAME = Kind(), Kind("FILE"), Kind("NAME")
+SEPARATOR: Final = Kind("TEXT", read=_separator, shown=_separator_shown)
+r"""A text in which `\t`, `\n`, `\r`, `\0` and `\\` stand for those characters."""
+PAGER: Final = Kind(read=_pager, shown=lambda value: value or "on")
+"""A command, or off; "" is the default command."""
+SWITCH: Final = Kind("", "on|off", False, _switch, lambda value: "on" if value else "off", ("on", "off"))
+NUMBER: Final = Kind("N", "integer", 0, _number)
+COUNT: Final = Kind("N", "integer", 0, _number)
+"""How often a flag is given."""
+TEXTS: Final = Kind("", "list of strings", (), _texts, lambda value: ", ".join(map(str, value)))
+DURATION: Final = Kind("TIME", "duration", 0.0, _duration, lambda value: f"{value:g}s" if value else "0")
+LIMIT, TIME_LIMIT = replace(NUMBER, zero="no limit"), replace(DURATION, zero="no limit")
+SIZE_LIMIT: Final = replace(LIMIT, metavar="MIB")
+UNLESS_NEVER: Final = replace(DURATION, zero="never")
+FILES, ASSIGNMENTS = replace(TEXTS, metavar="FILE"), replace(TEXTS, metavar="NAME=VALUE")
 
 
 class Setting(Struct, frozen=True):
@@ -252,7 +221,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag(
             "api",
             "interface of the service; auto detects it [default: v2]",
-            Words("v2", "legacy", "auto"),
+            _words("v2", "legacy", "auto"),
             default="v2",
         ),
         _flag("ca_file", "CA certificates to trust instead of the system's, in PEM format", FILE),
@@ -265,7 +234,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting(
             "answer_limit",
             "maximum size of one response in MiB [default: 64; up to 256 for a partition announced with many rows]",
-            Number("64"),
+            replace(NUMBER, zero="64"),
         ),
         _flag(
             "upload_limit",
@@ -297,15 +266,26 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag(
             "on_error",
             "what to do after a failure [default: stop]",
-            Words("stop", "continue"),
+            _words("stop", "continue"),
             default="stop",
             often=True,
         ),
-        _flag("attach", "file to upload with the statement that names it; repeatable", Texts("FILE"), once=True),
+        _flag(
+            "attach",
+            "file to upload with the statement that names it; repeatable",
+            FILES,
+            once=True,
+        ),
         _flag("max_rows", "stop an unbounded result after N rows", LIMIT),
         _flag("duration", "stop an unbounded result after this time", TIME_LIMIT),
         _flag("allow_gaps", "reconnect to an unbounded result after a connection failure; rows may be missing", SWITCH),
-        _flag("set", "set a variable, like \\set; repeatable", Texts("NAME=VALUE"), environment=False, often=True),
+        _flag(
+            "set",
+            "set a variable, like \\set; repeatable",
+            ASSIGNMENTS,
+            environment=False,
+            often=True,
+        ),
         _flag("no_commands", "refuse backslash commands; for untrusted scripts", SWITCH),
         _flag("yes", "answer yes to the confirmations that the profile requires", SWITCH),
         _flag("read_only", "refuse statements that write", SWITCH, often=True),
@@ -329,7 +309,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag(
             "if_unknown",
             "with --resume: skip a statement whose outcome is unknown, or send it again",
-            Words("skip", "send"),
+            _words("skip", "send"),
             once=True,
         ),
         Setting(
@@ -356,25 +336,25 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting(
             "explore",
             "minimum number of columns with which a result opens in the explorer at the prompt, 0 = never",
-            Number("never"),
+            replace(NUMBER, zero="never"),
             default=100,
         ),
         _flag(
             "color",
             "when to use colors: auto (at a terminal), always (also in pipes and files) or never "
             "[default: auto, unless NO_COLOR is set]",
-            Words("auto", "always", "never"),
+            _words("auto", "always", "never"),
             default="auto",
         ),
-        Setting("pager", "pager for large results, or off [default: less -SRXF]", Pager()),
+        Setting("pager", "pager for large results, or off [default: less -SRXF]", PAGER),
         Setting(
             "expanded",
             "show each row as a record: on, off or auto",
-            Words("off", "on", "auto"),
+            _words("off", "on", "auto"),
             default="off",
             at_prompt="auto",
         ),
-        Setting("wide", "how to show wide tables: scroll or fold", Words("scroll", "fold"), default="scroll"),
+        Setting("wide", "how to show wide tables: scroll or fold", _words("scroll", "fold"), default="scroll"),
         Setting("maxwidth", "maximum width of a value in characters, 0 = no limit", LIMIT, at_prompt=200),
         Setting("numericlocale", "group the digits of numbers", SWITCH),
         _flag("tuples_only", "show rows only, without column names", SWITCH, short="-t", often=True),
@@ -422,7 +402,9 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
             default=True,
         ),
         Setting(
-            "notify", "ring the bell after a statement that took at least this long [default: never]", Duration("never")
+            "notify",
+            "ring the bell after a statement that took at least this long [default: never]",
+            UNLESS_NEVER,
         ),
         _flag("theme", "theme of the interactive shell", NAME, default="default"),
     ),
@@ -433,11 +415,11 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting(
             "verbosity",
             "detail of error messages: default, terse, verbose or sqlstate",
-            Words("default", "terse", "verbose", "sqlstate"),
+            _words("default", "terse", "verbose", "sqlstate"),
             default="default",
         ),
         _flag("quiet", "print fewer messages on stderr", SWITCH, short="-q", often=True),
-        _flag("verbose", "print more messages on stderr; repeatable", Count(), short="-v"),
+        _flag("verbose", "print more messages on stderr; repeatable", COUNT, short="-v"),
     ),
 }
 

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from msgspec import Struct
 
 from sqlshell.config.peers import RENAMED
-from sqlshell.config.settings import BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, PREFIX, SETTINGS, Setting
+from sqlshell.config.settings import BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, PREFIX, SETTINGS
 from sqlshell.errors import UsageError
 from sqlshell.runtime.files import expanded
 from sqlshell.text import did_you_mean
@@ -20,22 +20,19 @@ from sqlshell.text import did_you_mean
 Source = Literal["flag", "environment", "profile", "default"]
 
 
-class Value(Struct, frozen=True):
-    value: Any
-    source: Source
-
-
 class Settings(Struct, frozen=True):
-    """Every setting with its value and its source; `profile` is the name of the profile, "" if there is none."""
+    """The value of every setting, and the source of those that have one; `profile` is the name of the profile, "" if
+    there is none."""
 
-    values: Mapping[str, Value]
+    values: Mapping[str, Any]
+    sources: Mapping[str, Source]
     profile: str = ""
 
     def __getitem__(self, name: str) -> Any:
-        return self.values[name].value
+        return self.values[name]
 
     def source(self, name: str) -> Source:
-        return self.values[name].source
+        return self.sources.get(name, "default")
 
 
 class Config(Struct, frozen=True):
@@ -139,26 +136,20 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
     table = _table(config, chosen)
     # A profile named on the command line goes to its own url, whatever SQLSHELL_URL says.
     beside = bool(profile or flags.get("profile")) and "url" in table
-    values: dict[str, Value] = {}
+    values: dict[str, Any] = {}
+    sources: dict[str, Source] = {}
     for setting in SETTINGS:
-        if setting.name in flags:
-            flag = setting.flags[-1] if setting.flags else setting.name
-            values[setting.name] = Value(setting.kind.read(flags[setting.name], flag), "flag")
-        elif (variable := _variable(setting, environ)) and not (setting.name == "url" and beside):
-            values[setting.name] = Value(setting.kind.read(environ[variable], variable), "environment")
-        elif setting.name in table:
-            place = f"{config.path}: [profiles.{chosen}] {setting.name}"
-            values[setting.name] = Value(setting.kind.read(table[setting.name], place), "profile")
+        name, read = setting.name, setting.kind.read
+        variable = PREFIX + name.upper() if setting.environment else ""
+        if name in flags:
+            values[name], sources[name] = read(flags[name], setting.flags[-1] if setting.flags else name), "flag"
+        elif environ.get(variable) and not (name == "url" and beside):
+            values[name], sources[name] = read(environ[variable], variable), "environment"
+        elif name in table:
+            values[name], sources[name] = read(table[name], f"{config.path}: [profiles.{chosen}] {name}"), "profile"
         else:
-            values[setting.name] = Value(setting.default, "default")
-    return Settings(values, chosen)
-
-
-def _variable(setting: Setting, environ: Mapping[str, str]) -> str:
-    """The environment variable that sets this setting, "" if none does."""
-    if not setting.environment:
-        return ""
-    return setting.variable if environ.get(setting.variable) else ""
+            values[name] = setting.default
+    return Settings(values, sources, chosen)
 
 
 def _nearest(word: str, known: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ import click
 
 from sqlshell.config.peers import option_remedy
 from sqlshell.errors import Exit, OutputError, ShellError, UsageError
-from sqlshell.launch.commands import COMPLETE, TAKES, shell_command, subcommand
+from sqlshell.launch.commands import COMPLETE, shell_command
 from sqlshell.launch.options import SUBCOMMANDS
 from sqlshell.text import did_you_mean
 
@@ -32,7 +32,7 @@ class Program(click.Group):
         return list(SUBCOMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        return shell_command() if cmd_name == _SHELL else subcommand(cmd_name)
+        return shell_command() if cmd_name == _SHELL else _subcommand(cmd_name)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         # No option is the group's own.
@@ -43,6 +43,13 @@ class Program(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         _, command, rest = super().resolve_command(ctx, args)
         return command.name if command is not None else None, command, rest
+
+
+def _subcommand(name: str) -> click.Command:
+    # Most runs are of the shell.
+    from sqlshell.launch.subcommands import subcommand
+
+    return subcommand(name)
 
 
 def _names_subcommand(args: Sequence[str]) -> bool:
@@ -82,8 +89,9 @@ def _in_own_style(error: click.ClickException, argv: Sequence[str]) -> UsageErro
         message = error.format_message()
         given = next(filter(option_remedy, argv), "")
         return UsageError(f"{message[:1].lower()}{message[1:].removesuffix('.')}", option_remedy(given) or otherwise)
-    command = subcommand(argv[0]) if _names_subcommand(argv) else shell_command()
-    if argv[0] in TAKES and any(error.option_name in item.opts for item in shell_command().params):
+    command = _subcommand(argv[0]) if _names_subcommand(argv) else shell_command()
+    shared = _names_subcommand(argv) and bool(getattr(command, "takes", ()))
+    if shared and any(error.option_name in item.opts for item in shell_command().params):
         return UsageError(f"{error.option_name} does not apply to {name}", otherwise)
     flags = [
         flag[2:]

@@ -1,22 +1,21 @@
-"""The commands of the command line: the shell itself and its subcommands, each with its options and what it starts."""
+"""The command of the shell itself, with its options, and what starts it."""
 
 from __future__ import annotations
 
-import inspect
 import itertools
 import os
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import click
 
 from sqlshell.config.peers import NO_EFFECT, option_remedy
-from sqlshell.config.settings import CONNECTION, CONTEXT, GROUPS, OUTPUT, SCRIPTS, SETTINGS
+from sqlshell.config.settings import GROUPS, OUTPUT, SCRIPTS, SETTINGS
 from sqlshell.config.values import config_folder, read_config
 from sqlshell.errors import UsageError
-from sqlshell.launch.options import SUBCOMMANDS, Argument, Command, Option, lists_all, option_of
+from sqlshell.launch.options import SUBCOMMANDS, Command, Option, argument, lists_all, option_of
 from sqlshell.version import __version__
 
 EXAMPLES: Final = """\b
@@ -43,32 +42,13 @@ terminal, sqlshell prompts for it.
 """What the help adds to its list of all options."""
 
 
-def _of_groups(*groups: str) -> frozenset[str]:
+def of_groups(*groups: str) -> frozenset[str]:
+    """Return the settings of these groups that have a flag."""
     return frozenset(setting.name for setting in SETTINGS if setting.flags and setting.group in groups)
 
 
-_CLIENT: Final = _of_groups(CONNECTION) - {"timeout", "upload_limit", "download_limit", "offline"}
-_CLIENT_AND_MESSAGES: Final = _CLIENT | {"color", "quiet", "verbose"}
-_POLICY: Final = frozenset({"timeout", "yes", "read_only"})
-_READING: Final = frozenset({"max_rows", "duration", "allow_gaps"})
-_WRITING: Final = _of_groups(OUTPUT) - {"color", "theme"}
-_STATEMENTS: Final = _CLIENT_AND_MESSAGES | _of_groups(CONTEXT) | _POLICY
-TAKES: Final[Mapping[str, frozenset[str]]] = {
-    "fetch": (_STATEMENTS - {"yes", "read_only"}) | _READING | _WRITING | {"theme"},
-    "import": _STATEMENTS,
-    "export": _STATEMENTS | _READING | _WRITING | {"attach", "upload_limit", "set", "echo", "stats"},
-    "replay": _STATEMENTS | _READING | {"echo", "stats"},
-    "download": _CLIENT_AND_MESSAGES | {"organization", "download_limit"},
-    "doctor": _CLIENT,
-    "version": _CLIENT_AND_MESSAGES,
-}
-"""The settings that are options of a subcommand: those that have an effect there."""
-
 DATA_FORMATS: Final = ("csv", "tsv", "json", "jsonl", "parquet")
 """What data on stdin and the file of an import may be."""
-
-_DECLARED: Final[dict[str, tuple[Callable[..., int], Sequence[click.Parameter]]]] = {}
-"""The callback and the parameters of each subcommand."""
 
 COMPLETE: Final = "_SQLSHELL_COMPLETE"
 """The environment variable with which a shell asks for completions."""
@@ -108,11 +88,11 @@ class ShellCommand(Command):
 
 def shell_command() -> click.Command:
     """Return the main command, which runs statements of TARGET."""
-    takes = _of_groups(*GROUPS)
+    takes = of_groups(*GROUPS)
     return ShellCommand(
         "sqlshell",
         [
-            Argument(["target"], nargs=-1),
+            argument("target", nargs=-1),
             Option(
                 ["-c", "--command"], group=SCRIPTS, multiple=True, metavar="SQL", help="run SQL and exit; repeatable"
             ),
@@ -193,7 +173,7 @@ def _shell(
 
         from sqlshell.launch.spec import spec_of
 
-        click.echo(json.dumps(spec_of(shell_command(), SUBCOMMANDS, subcommand), indent=2))
+        click.echo(json.dumps(spec_of(shell_command(), SUBCOMMANDS, click.get_current_context().find_root()), indent=2))
         return 0
     if list_themes:
         return _list_themes(given["color"])
@@ -210,11 +190,11 @@ def _shell(
         raise UsageError("TARGET - may be given only once")
     one = target[0] if target and not data else None
     if list:
-        return _run(one, [("command", "\\l")], output or "", given, data=data, input_format=input_format)
+        return run_shell(one, [("command", "\\l")], output or "", given, data=data, input_format=input_format)
     texts, files = iter(command), iter(file)
     kinds = click.get_current_context().meta["sqlshell.scripts"]
     scripts = [(kind, next(texts if kind == "command" else files)) for kind in kinds]
-    return _run(one, scripts, output or "", given, data=data, input_format=input_format)
+    return run_shell(one, scripts, output or "", given, data=data, input_format=input_format)
 
 
 def _with_connection_string(target: tuple[str, ...], given: dict[str, Any]) -> tuple[str, ...]:
@@ -259,188 +239,7 @@ def _list_themes(when: str | None) -> int:
     return 0
 
 
-def _target() -> Argument:
-    return Argument(["target"], required=False)
-
-
-def _output() -> Option:
-    return Option(["-o", "--output"], metavar="FILE", help="write to FILE")
-
-
-def subcommand(name: str) -> click.Command:
-    """Return `sqlshell NAME`."""
-    if name == "serve":
-        from sqlshell.launch.serve import serve_command
-
-        return serve_command()
-    callback, parameters = _DECLARED[name]
-    for parameter in parameters:
-        if isinstance(parameter, Option):
-            parameter.group = name.capitalize()
-    help_text = inspect.cleandoc(callback.__doc__ or "")
-    return Command(
-        f"sqlshell {name}", parameters, takes=TAKES.get(name, frozenset()), callback=callback, help=help_text
-    )
-
-
-def _declared(*parameters: click.Parameter) -> Callable[[Callable[..., int]], Callable[..., int]]:
-    """A decorator of the callback of a subcommand, whose docstring is the help."""
-
-    def declare(callback: Callable[..., int]) -> Callable[..., int]:
-        _DECLARED[callback.__name__.rstrip("_")] = callback, parameters
-        return callback
-
-    return declare
-
-
-@_declared(Argument(["statement_id"], metavar="ID"), _target(), _output())
-def fetch(statement_id: str, target: str | None, output: str | None, **given: Any) -> int:
-    """Show the result of an earlier statement; if it is still running, wait for it. Without TARGET, the service is
-    looked up in the journal, and SQLSHELL_TOKEN is not sent to it: the token may belong to another service. Give
-    TARGET, or use a profile with the token."""
-    return _run(target, [("command", "\\fetch")], output or "", given, statement_id, words=[statement_id])
-
-
-@_declared(
-    Argument(["path"], metavar="FILE"),
-    _target(),
-    Option(
-        ["--table"], required=True, metavar="TABLE", help="the table to load, or t(a, b) to load only these columns"
-    ),
-    Option(["--create"], is_flag=True, help="create the table first, with types detected from the file"),
-    Option(["--dry-run"], is_flag=True, help="show how the columns are matched, and check all values"),
-    Option(
-        ["--input-format"], type=click.Choice(DATA_FORMATS), help="format of FILE, if its extension does not say it"
-    ),
-    Option(["--with"], metavar="OPTIONS", help="options of \\copy, such as \"HEADER, DELIMITER ';'\""),
-    Option(["--max-errors"], metavar="N", help="skip up to N rows that cannot be converted"),
-    Option(["--rejects"], metavar="FILE", help="write the rows that cannot be converted to FILE"),
-    Option(["--round"], is_flag=True, help="leave out what a column does not keep of a value"),
-    Option(["--resume"], is_flag=True, help="continue an interrupted import of the same file"),
-    Option(
-        ["--if-unknown"],
-        type=click.Choice(["skip", "send"]),
-        help="with --resume: skip rows whose outcome is unknown, or send them again",
-    ),
-)
-def import_(
-    path: str,
-    target: str | None,
-    table: str,
-    create: bool,
-    dry_run: bool,
-    input_format: str | None,
-    max_errors: str | None,
-    rejects: str | None,
-    round: bool,
-    resume: bool,
-    if_unknown: str | None,
-    **given: Any,
-) -> int:
-    """Load a file (- is stdin) into a table of TARGET: csv, tsv, json, jsonl or parquet, also compressed (.gz, .zst).
-    Columns are matched by name. If rows cannot be converted, they are reported and nothing is sent."""
-    from sqlshell.launch.transfer import import_command
-
-    texts = {"FORMAT": input_format, "MAX_ERRORS": max_errors, "REJECTS": rejects, "IF_UNKNOWN": if_unknown}
-    flags = {"CREATE": create, "DRY_RUN": dry_run, "ROUND": round, "RESUME": resume, "SNIFF": bool(input_format)}
-    command = import_command(path, table, given.pop("with", None), flags, texts)
-    return _run(target, [("command", command)], "", given, writes=not dry_run)
-
-
-@_declared(
-    _target(),
-    Option(["--query"], metavar="SQL", help="write the result of this statement"),
-    Option(["--table"], metavar="TABLE", help="write this table"),
-    Option(["-o", "--output"], required=True, metavar="FILE", help="write to FILE; the extension sets the format"),
-)
-def export(target: str | None, query: str | None, table: str | None, output: str, **given: Any) -> int:
-    """Write the result of a statement of TARGET to a file, which appears when it is complete."""
-    from sqlshell.launch.transfer import export_script
-
-    return _run(target, [("command", export_script(query, table))], "", given, words=[output])
-
-
-@_declared(Argument(["transcript"], metavar="FILE"), _target(), _output())
-def replay(transcript: str, target: str | None, output: str | None, **given: Any) -> int:
-    """Run the statements of a transcript (\\transcript FILE) again, on the embedded service or on TARGET, and print
-    every difference. The exit code is 1 if there is a difference."""
-    return _run(target, [("command", "\\replay")], output or "", given, words=[transcript])
-
-
-@_declared(
-    Argument(["kind"], metavar="TYPE"),
-    Argument(["name"], metavar="NAME"),
-    _target(),
-    _output(),
-    Option(["--force"], is_flag=True, help="overwrite an existing file"),
-)
-def download(kind: str, name: str, target: str | None, output: str | None, force: bool, **given: Any) -> int:
-    """Download a resource of the service: TYPE is function_source or descriptor_source. An interrupted download is
-    resumed."""
-    words = [kind, name, *([output] if output else []), *(["--force"] if force else [])]
-    return _run(target, [("command", "\\download")], "", given, words=words)
-
-
-@_declared(
-    Argument(["action"], metavar="list|show|settings|check|init|edit"),
-    Argument(["profile"], required=False),
-)
-def config(action: str, profile: str | None) -> int:
-    """Manage the profiles in config.toml.
-
-    \b
-    list            list the profiles
-    show [PROFILE]  print the value of every setting and its source
-    settings        list all settings
-    check           check all profiles
-    init            create config.toml from a template
-    edit            open config.toml in $EDITOR
-    """
-    from sqlshell.launch.configure import configure
-    from sqlshell.runtime.streams import Streams
-
-    return configure(action, profile or "", os.environ, Streams.standard())
-
-
-@_declared(_target())
-def doctor(target: str | None, **given: Any) -> int:
-    """Check versions, the source of each setting, the connection, its latency, the certificate and the clock."""
-    from sqlshell.launch.doctor import diagnose
-
-    return diagnose(target or "", _flags(given), os.environ, sys.stdout)
-
-
-@_declared(Argument(["shell"], metavar="bash|zsh|fish"))
-def completion(shell: str) -> int:
-    """Print a script that completes options, subcommands and profiles. For bash, add this line to ~/.bashrc: eval
-    "$(sqlshell completion bash)". For zsh, add eval "$(sqlshell completion zsh)" to ~/.zshrc, after compinit. For
-    fish, add sqlshell completion fish | source to config.fish."""
-    from click.shell_completion import get_completion_class
-
-    complete = get_completion_class(shell)
-    if complete is None:
-        raise UsageError(f"no completion for {shell}", "shells: bash, zsh, fish")
-    program = click.get_current_context().find_root().command
-    click.echo(complete(program, {}, "sqlshell", COMPLETE).source())
-    return 0
-
-
-@_declared(_target(), Option(["--server"], is_flag=True, help="also print the service's version"))
-def version(target: str | None, server: bool, **given: Any) -> int:
-    """Print the version; with --server also the service's."""
-    if server:
-        return _run(target, [("command", "\\version")], "", given)
-    if target:
-        raise UsageError(
-            "TARGET requires --server", "sqlshell version --server TARGET prints the version of the service"
-        )
-    if flags := _flags(given):
-        raise UsageError(f"--{next(iter(flags)).replace('_', '-')} requires --server")
-    click.echo(f"sqlshell {__version__}")
-    return 0
-
-
-def _run(
+def run_shell(
     target: str | None,
     scripts: Sequence[tuple[str, str]],
     output: str,
@@ -452,10 +251,11 @@ def _run(
     input_format: str | None = None,
     words: Sequence[str] | None = None,
 ) -> int:
+    """Run scripts on a target, or its prompt if there are none. The arguments are those of an Invocation."""
     from sqlshell.origin import Own
     from sqlshell.runtime.streams import Streams
 
-    settings, streams, flags = read_config(config_folder(os.environ)), Streams.standard(), _flags(given)
+    settings, streams, flags = read_config(config_folder(os.environ)), Streams.standard(), flags_of(given)
     own = [(kind, Own(text)) for kind, text in scripts]
     first = None
     try:
@@ -490,8 +290,8 @@ def _run(
             first.close()
 
 
-def _flags(given: Mapping[str, Any]) -> dict[str, Any]:
-    """The flags given on the command line."""
+def flags_of(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the flags given on the command line."""
     flags = {name: value for name, value in given.items() if value not in (None, False, ())}
     if not flags.get("verbose"):
         flags.pop("verbose", None)

@@ -71,9 +71,8 @@ def _show(settings: Settings, stdout: TextIO) -> None:
         stdout.write(f"# profile {settings.profile}\n")
     width = max(len(setting.name) for setting in SETTINGS)
     for setting in SETTINGS:
-        value = settings.values[setting.name]
-        shown = setting.shown(without_secrets(setting.name, value.value))
-        stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({value.source})\n")
+        shown = setting.shown(without_secrets(setting.name, settings[setting.name]))
+        stdout.write(f"{setting.name.ljust(width)}  {shown or '-'}  ({settings.source(setting.name)})\n")
 
 
 def _list_settings(stdout: TextIO) -> None:

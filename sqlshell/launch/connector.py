@@ -85,11 +85,14 @@ class Connector(Struct):
 
         return names(self.config.folder / "themes")
 
-    def connection(self, destination: Destination, endpoint: Endpoint, policy: Policy | None = None) -> Connection:
-        """Return the connection to a running service. `policy` replaces the policy of the destination.
+    def connection(
+        self, destination: Destination, context: SessionContext, endpoint: Endpoint, policy: Policy | None = None
+    ) -> Connection:
+        """Return the connection to a running service, in its initial context. `policy` replaces the policy of the
+        destination.
 
-        Raises UsageError for a policy that would never apply, an invalid pattern, an unknown time zone, and invalid
-        certificates; then nothing is left open.
+        Raises UsageError for a policy that would never apply, an invalid pattern, and invalid certificates; then
+        nothing is left open.
         """
         settings = destination.settings
         if settings["secret_names"]:
@@ -103,7 +106,7 @@ class Connector(Struct):
 
             return "\n".join(map(str, await findings(destination, self.environ, self.config.path)))
 
-        context, remote = context_of(destination), isinstance(destination.service, RemoteService)
+        remote = isinstance(destination.service, RemoteService)
         return Connection(
             label=destination.label,
             short_name=destination.short_name,
@@ -188,7 +191,7 @@ class Connector(Struct):
             )
         # Before a database file is opened, and perhaps created.
         redactor_of(destination.settings)
-        context_of(destination)
+        context = context_of(destination)
         # The prompt asks for the token when the service rejects it: asking here would block its event loop, and Ctrl-C.
         ask = None if self.interactive else asking(self.streams)
         endpoint = open_endpoint(destination, read_only=policy.read_only, ask=ask)
@@ -197,7 +200,7 @@ class Connector(Struct):
         try:
             if isinstance(destination.service, LocalService):
                 await asyncio.to_thread(endpoint.ready)
-            connection = self.connection(destination, endpoint, policy)
+            connection = self.connection(destination, context, endpoint, policy)
             if connection.offline is None:
                 await connection.service.version()
         except BaseException:

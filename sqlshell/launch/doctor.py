@@ -129,10 +129,9 @@ def _local_findings(environ: Mapping[str, str], config: Path, config_error: Usag
 
 def _settings_findings(destination: Destination) -> Iterator[Finding]:
     for setting in SETTINGS:
-        value = destination.settings.values[setting.name]
-        if value.source != "default":
-            shown = setting.shown(without_secrets(setting.name, value.value))
-            yield Finding(setting.name, f"{shown} ({value.source})")
+        if source := destination.settings.sources.get(setting.name):
+            shown = setting.shown(without_secrets(setting.name, destination.settings[setting.name]))
+            yield Finding(setting.name, f"{shown} ({source})")
 
 
 async def _remote_findings(service: RemoteService, network: NetworkOptions) -> list[Finding]:

@@ -10,17 +10,17 @@ import shutil
 import signal
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from msgspec import Struct
 
 from sqlshell.config.settings import DISPLAY, NO_PAGER
 from sqlshell.config.values import Config, Settings, resolve, state_folder
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import Exit, UsageError
+from sqlshell.errors import Exit, ShellError, UsageError
 from sqlshell.launch.connector import Connector, asking
 from sqlshell.launch.credentials import permission_problems, tokens_of
-from sqlshell.launch.services import Endpoint, open_endpoint, protected, unopened_endpoint
+from sqlshell.launch.services import Endpoint, open_endpoint, unopened_endpoint
 from sqlshell.launch.targets import (
     STDIN,
     Destination,
@@ -61,7 +61,10 @@ if TYPE_CHECKING:
     from sqlshell.shell.commands import Command
     from sqlshell.shell.interactive.front_end import PromptFrontEnd
     from sqlshell.shell.interactive.look.themes import Theme
-    from sqlshell.shell.records.checkpoint import Checkpoint
+
+
+MODES: Final = ("dry_run", "stats", "checkpoint", "resume", "if_unknown")
+"""The settings of modules that few runs need."""
 
 
 class Invocation(Struct, frozen=True):
@@ -136,7 +139,13 @@ class _Start:
         self._position = Position()
         self._diagnostics = self._make_diagnostics()
         forward_logs(lambda text: self._diagnostics.detail(text, 2))
-        self._modes = self._open_modes()
+        # Before the database is opened: a time zone may be wrong.
+        self._context = context_of(self._destination)
+        self._modes = ScriptModes()
+        if any(settings[name] for name in MODES):
+            from sqlshell.launch.modes import open_modes
+
+            self._modes = open_modes(self._destination, self._diagnostics, scripts=not self._interactive)
         self._secret_filter = SecretFilter(settings["secret_names"])
         for value in tokens_of(self._environ, self._config):
             self._secret_filter.add(value)
@@ -170,16 +179,6 @@ class _Start:
             passing=self._progress.notice if self._interactive else Progress().notice,
             linked=self._with_link,
         )
-
-    def _open_modes(self) -> ScriptModes:
-        """Open the files of --stats and --checkpoint, which comes before the database."""
-        unprotect = protected(self._destination.service)
-        try:
-            return modes_of(
-                self._settings, self._diagnostics, _lasting(self._destination), scripts=not self._interactive
-            )
-        finally:
-            unprotect()
 
     def run(self) -> int:
         """Run everything, and return the exit code."""
@@ -224,7 +223,12 @@ class _Start:
     async def _open_shell(self, endpoint: Endpoint) -> AsyncIterator[Shell]:
         front_end, settings, streams = self._front_end, self._settings, self._streams
         diagnostics, output = self._diagnostics, self._invocation.output
-        state = SessionState.on(self._connector.connection(self._destination, endpoint), front_end.announce)
+        connection = self._connector.connection(self._destination, self._context, endpoint)
+        if connection.offline is None:
+            # At the prompt, statements report why the service cannot be reached.
+            with contextlib.suppress(*([ShellError] if self._interactive else [])):
+                await connection.service.choose()
+        state = SessionState.on(connection, front_end.announce)
         session = Session(state, self._options, self._interactive, self._secret_filter)
         if self._progress.live or self._interactive:
             from sqlshell.shell.interactive.look.prompt_line import WindowTitle
@@ -489,14 +493,6 @@ def _terminal_for_stdin(stdin: TextIO) -> None:
     os.close(terminal)
 
 
-def _lasting(destination: Destination) -> str:
-    """The service and the context in which scripts begin; "" for a service whose data is lost with the run."""
-    name = destination.storage_name
-    parts = context_of(destination).parts()
-    chosen = [f"{part} {value}" for part, value in parts if value and part not in {"timezone", "session_id"}]
-    return ", ".join([name, *chosen]) if name else ""
-
-
 def _command_hint(words: Sequence[str]) -> str:
     """The hint for a backslash command in the place of a TARGET; "" if there is none."""
     names = {item.name for item in _commands().values()}
@@ -525,52 +521,3 @@ def _commands() -> Mapping[str, Command]:
     from sqlshell.shell.commands import BUILTIN, table
 
     return table(BUILTIN)
-
-
-def modes_of(settings: Settings, diagnostics: Diagnostics, target: str, *, scripts: bool) -> ScriptModes:
-    """Open the files of the options.
-
-    `target` is "" for one that is lost with the run; `scripts` says that this is not the prompt. Raises UsageError and
-    OutputError.
-    """
-    dry_run = bool(settings["dry_run"])
-    if dry_run and not scripts:
-        raise UsageError("--dry-run requires a script", "give one with -c, -f or on stdin")
-    statistics = None
-    if settings["stats"] and not dry_run:
-        from sqlshell.shell.records.run_records import Statistics
-
-        statistics = Statistics(Own(settings["stats"]), diagnostics)
-    return ScriptModes(statistics, _checkpoint(settings, target, scripts=scripts), dry_run)
-
-
-def _checkpoint(settings: Settings, target: str, *, scripts: bool) -> Checkpoint | None:
-    path = settings["checkpoint"]
-    if not path:
-        if settings["resume"]:
-            raise UsageError("--resume requires --checkpoint FILE", "FILE is the checkpoint of the run to continue")
-        if settings["if_unknown"]:
-            raise UsageError("--if-unknown requires --checkpoint FILE and --resume")
-        return None
-    for name in ("single_transaction", "dry_run"):
-        if settings[name]:
-            raise UsageError(
-                f"--checkpoint cannot be used with --{name.replace('_', '-')}",
-                "such a run cannot be resumed; omit --checkpoint",
-            )
-    if not scripts:
-        raise UsageError("--checkpoint requires a script", "give one with -c, -f or on stdin")
-    if settings["session_id"]:
-        raise UsageError(
-            "--checkpoint cannot be used with --session-id", "a run is resumed in a new session; omit --session-id"
-        )
-    if settings["if_unknown"] and not settings["resume"]:
-        raise UsageError("--if-unknown requires --resume")
-    if not target:
-        raise UsageError(
-            "--checkpoint requires a TARGET: a database in memory is lost with the run",
-            "name a database file, a URL or a profile",
-        )
-    from sqlshell.shell.records.checkpoint import Checkpoint
-
-    return Checkpoint(Own(path), target, resume=bool(settings["resume"]), unknown=settings["if_unknown"])

@@ -13,7 +13,7 @@ import click
 from click.core import ParameterSource
 
 from sqlshell.config.peers import OPTIONS, REFUSED_OPTIONS, option_remedy
-from sqlshell.config.settings import GROUPS, OTHER, SETTINGS, Count, Setting, Switch, Texts, Words
+from sqlshell.config.settings import COUNT, GROUPS, OTHER, SETTINGS, SWITCH, Setting
 from sqlshell.config.values import config_folder, read_config
 from sqlshell.errors import UsageError
 
@@ -49,25 +49,19 @@ _VARIABLE: Final = r"(?s)(-[1AXelqtx]*)v([A-Za-z_]\w*=.*)?"
 _ASSIGNMENT: Final = r"(?s)[A-Za-z_]\w*=.*"
 
 
-class _Completed(click.Parameter):
-    """A parameter whose value a shell completes."""
-
-    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
-        return _completions(self, ctx, incomplete) or super().shell_complete(ctx, incomplete)
+def argument(name: str, **given: Any) -> click.Argument:
+    """Return an argument whose value a shell completes."""
+    return click.Argument([name], shell_complete=_completions, **given)
 
 
-class Argument(_Completed, click.Argument):
-    """An argument whose value a shell completes."""
-
-
-class Option(_Completed, click.Option):
+class Option(click.Option):
     """An option that stands in a group of the help, and whose value a shell completes.
 
     One that is not used `often` is listed only by `--help all`.
     """
 
     def __init__(self, names: Sequence[str], *, group: str = OTHER, often: bool = True, **given: Any) -> None:
-        super().__init__(names, **given)
+        super().__init__(names, shell_complete=_completions, **given)
         self.group = group
         self.often = often
 
@@ -87,7 +81,7 @@ class Command(click.Command):
         names = {parameter.name for parameter in own}
         shared = [option_of(item) for item in SETTINGS if item.name in takes and item.name not in names]
         super().__init__(name, params=[*own, *shared], context_settings=context, **given)
-        self._takes = takes
+        self.takes = takes
 
     def get_help_option(self, ctx: click.Context) -> click.Option | None:
         option = super().get_help_option(ctx)
@@ -111,7 +105,7 @@ class Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         args, ctx.meta[_ALL] = _without_all(args)
-        ctx.meta[_WORDS] = args = _with_variables(args) if "set" in self._takes else args
+        ctx.meta[_WORDS] = args = _with_variables(args) if "set" in self.takes else args
         self._add_options_of_peers(args)
         self.look_at(ctx, args)
         rest = super().parse_args(ctx, list(args))
@@ -130,8 +124,8 @@ class Command(click.Command):
     def _add_options_of_peers(self, words: Sequence[str]) -> None:
         """Add the options of psql and duckdb, unless all words are plainly sqlshell's own: most starts need none."""
         own = {"-h", "--help", *(flag for parameter in self.params for flag in parameter.opts)}
-        if self._takes and any(word[:1] == "-" and word.partition("=")[0] not in own for word in words):
-            self.params += _options_of_peers(self._takes, own)
+        if self.takes and any(word[:1] == "-" and word.partition("=")[0] not in own for word in words):
+            self.params += _options_of_peers(self.takes, own)
 
     def look_at(self, ctx: click.Context, words: Sequence[str]) -> None:
         """Look at the words of a command line before they are parsed. Raises UsageError."""
@@ -155,13 +149,13 @@ def _without_all(args: Sequence[str]) -> tuple[list[str], bool]:
 def option_of(setting: Setting) -> Option:
     """Return the option of a setting."""
     kind: dict[str, Any] = {"metavar": setting.kind.metavar}
-    if isinstance(setting.kind, Switch):
+    if setting.kind is SWITCH:
         kind = {"is_flag": True, "default": None}
-    elif isinstance(setting.kind, Count):
+    elif setting.kind is COUNT:
         kind = {"count": True, "default": None}
-    elif isinstance(setting.kind, Words):
+    elif setting.kind.words:
         kind = {"type": click.Choice(setting.kind.words)}
-    elif isinstance(setting.kind, Texts):
+    elif setting.kind.default == ():
         kind["multiple"] = True
     return Option([*setting.flags, setting.name], help=setting.help, group=setting.group, often=setting.often, **kind)
 
@@ -235,7 +229,7 @@ def _values(ctx: click.Context, parameter: click.Parameter) -> tuple[Any, ...]:
     return given if isinstance(given, tuple) else (given,)
 
 
-def _completions(parameter: click.Parameter, ctx: click.Context, typed: str) -> list[CompletionItem]:
+def _completions(ctx: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """What a shell offers for a value: files, or the names of what is known."""
     from click.shell_completion import CompletionItem
 
@@ -255,6 +249,8 @@ def _completions(parameter: click.Parameter, ctx: click.Context, typed: str) -> 
             words = {item.name: item.summary for item in FORMATS}
         case _ if "|" in (parameter.metavar or ""):
             words = dict.fromkeys((parameter.metavar or "").split("|"), "")
+        case _:
+            return parameter.type.shell_complete(ctx, parameter, typed)
     found = [CompletionItem(word, help=text) for word, text in words.items() if word.startswith(typed)]
     return [CompletionItem(typed, type="file"), *found] if parameter.name == "target" else found
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -14,16 +14,20 @@ from sqlshell.shell.commands import BUILTIN
 from sqlshell.version import __version__
 
 
-def spec_of(
-    main: click.Command, summaries: Mapping[str, str], subcommand: Callable[[str], click.Command]
-) -> dict[str, Any]:
-    """Return everything that the help texts say; `summaries` has the names of the subcommands.
+def spec_of(main: click.Command, summaries: Mapping[str, str], program: click.Context) -> dict[str, Any]:
+    """Return everything that the help texts say; `summaries` has the names of the subcommands of the `program`.
 
     `options`, `arguments`, `subcommands` of the command line, `commands` (the backslash commands), `formats` and
     `exit_codes`. An option has `names`, `metavar` ("" for a flag), `choices`, `repeatable`, `help`, `group`, and, where
     it is a setting, `environment` and `profile_key`.
     """
-    subcommands = [(name, summary, subcommand(name)) for name, summary in summaries.items()]
+    group = program.command
+    assert isinstance(group, click.Group)
+    subcommands = [
+        (name, summary, command)
+        for name, summary in summaries.items()
+        if (command := group.get_command(program, name)) is not None
+    ]
     return {
         "name": "sqlshell",
         "version": __version__,

@@ -21,7 +21,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit
 from sqlshell.launch.connector import Connector
 from sqlshell.launch.services import open_endpoint
-from sqlshell.launch.targets import find_destination
+from sqlshell.launch.targets import context_of, find_destination
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
@@ -113,7 +113,7 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
         )
         reached = open_endpoint(place)
         services.callback(reached.release)
-        state = SessionState.on(connector.connection(place, reached), front_end.announce)
+        state = SessionState.on(connector.connection(place, context_of(place), reached), front_end.announce)
         session = Session(state, connector.options, interactive, connector.secret_filter)
         sink = StreamSink(cast(BinaryIO, screen.buffer))
         outlet = ResultOutput(session, front_end, diagnostics, lambda endless, sideways: sink, streams.stdout, sink)

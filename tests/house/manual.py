@@ -108,7 +108,7 @@ def settings_table() -> str:
         for setting in SETTINGS:
             if setting.group == group:
                 said, _ = parts_of_help(setting.help)
-                words = setting.kind.words if isinstance(setting.kind, config.Words) and ":" not in said else ()
+                words = setting.kind.words if setting.kind is not config.SWITCH and ":" not in said else ()
                 cells = (
                     code(setting.name) if setting.profile else "",
                     ", ".join(map(code, setting.flags)),

@@ -21,9 +21,10 @@ from sqlshell.client.http.decompress import MOST_BYTES, UNANNOUNCED_BYTES
 from sqlshell.config.peers import OPTIONS
 from sqlshell.config.settings import DISPLAY, PREFIX, SETTINGS
 from sqlshell.config.values import read_config, resolve
-from sqlshell.launch.commands import shell_command, subcommand
+from sqlshell.launch.commands import shell_command
 from sqlshell.launch.options import SUBCOMMANDS
 from sqlshell.launch.serve import SERVE
+from sqlshell.launch.subcommands import subcommand
 from sqlshell.service.organizations.pools import Size
 from sqlshell.service.organizations.sessions import IDLE_SECONDS
 from sqlshell.service.settings import Settings

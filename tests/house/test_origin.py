@@ -10,6 +10,7 @@ OWN = {
     "dbapi.arrow": "a scratch file",
     "dbapi.cursors": "a file that the program named",
     "launch.commands": "the command line",
+    "launch.modes": "the command line",
     "launch.configure": "the path of the config",
     "launch.connector": "the URL of a database that \\c names",
     "launch.invocation": "stdin, the files of --stats and --checkpoint, and the person's rc.sql",
