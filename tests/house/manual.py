@@ -60,7 +60,8 @@ def manual() -> str:
     """Every command with all of its help."""
     parts = [
         "# Commands",
-        "Every command works at the prompt, in scripts, with `-c` and on stdin. `\\? COMMAND` shows the same text.",
+        "For those who look up a command. Each works at the prompt, in scripts, with `-c` and on stdin. "
+        "`\\? COMMAND` shows the same text.",
         table(),
         *map(_filled, RULES),
     ]
