@@ -415,7 +415,7 @@ def test_rows_are_not_evaluated_for_a_query_that_has_ended() -> None:
         query = streams.begin("q", feed, 0)
         reading = asyncio.ensure_future(streams.next(query, 0))
         await asyncio.to_thread(begun.wait, 30)
-        await streams.end("q", "57014", "terminated")
+        streams.end("q", "57014", "terminated")
         assert left.is_set()
         assert await reading is None
 

@@ -114,10 +114,6 @@ class Cluster:
         self._renewed = now
         return held
 
-    def holds_lease(self) -> bool:
-        """Whether no other process considers this one dead."""
-        return self.is_member(self.id)
-
     def rejoin(self) -> None:
         """Begin again as another process, after the lease was lost."""
         self.id = str(uuid.uuid4())

@@ -189,7 +189,7 @@ async def _send(
                 try:
                     news = await organization.streams.next(query, position)
                 except Failure as failure:
-                    await statements.control.fail_stream_query(query.query_id, failure)
+                    statements.control.fail_stream_query(query.query_id, failure)
                     news = None
                 if news is None:
                     break

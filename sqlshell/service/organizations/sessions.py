@@ -309,8 +309,7 @@ class Sessions:
             self._numbers[caller.token_id] += 1
             try:
                 run = asyncio.get_running_loop().run_in_executor
-                wanted = caller.organization or await self._organizations.catalog.run_async(self._organizations.default)
-                opened = self._organizations.find_open(wanted)
+                opened = self._organizations.find_open(caller.organization)
                 connect = partial(self.connect, caller)
                 session = await (opened.run(connect) if opened is not None else run(self._openers, connect))
             except BaseException:

@@ -79,9 +79,8 @@ class Streams:
         self.known = {relation: Stream(self._table(relation)) for relation in known}
         self._run = run
         self._queries: dict[str, Query] = {}
-        self._news = asyncio.Condition()
-        self._version = 0
-        """The number of changes."""
+        self._news = asyncio.Event()
+        """Set, and replaced by another one, at the next change."""
         self._numbers = itertools.count()
         self._turns = asyncio.Semaphore(TOGETHER)
 
@@ -120,22 +119,23 @@ class Streams:
         query = self._queries[query_id] = Query(query_id, feed, stream, start, _now())
         return query
 
-    async def changed(self) -> None:
+    def changed(self) -> None:
         """Wake all waiting readers, because there may be new rows."""
-        self._version += 1
         if self._queries:
-            async with self._news:
-                self._news.notify_all()
+            self._wake()
 
-    async def end(self, query_id: str, state: str, message: str) -> None:
+    def _wake(self) -> None:
+        self._news.set()
+        self._news = asyncio.Event()
+
+    def end(self, query_id: str, state: str, message: str) -> None:
         """End a query for all its readers."""
         query = self._queries.pop(query_id, None)
         if query is not None:
             query.ended = (state, message)
             for number in query.evaluating:
                 self._engine.cancel_rows(number)
-            async with self._news:
-                self._news.notify_all()
+            self._wake()
 
     @contextlib.asynccontextmanager
     async def reader(self, query: Query, session: str) -> AsyncIterator[Place]:
@@ -160,7 +160,7 @@ class Streams:
         Raises Failure if the stream can no longer be read.
         """
         while query.ended is None:
-            version = self._version
+            news = self._news
             if query.stream.dropped:
                 raise Failure(sqlstate.NO_RELATION, f"stream {query.feed.stream[2]!r} was dropped")
             try:
@@ -172,9 +172,8 @@ class Streams:
                 if query.ended is None:
                     raise
                 break
-            async with self._news:
-                while self._version == version and query.ended is None:
-                    await self._news.wait()
+            if query.ended is None:
+                await news.wait()
         return None
 
     async def _read(self, query: Query, start: int, end: int) -> Rows:

@@ -92,7 +92,7 @@ class Control:
         while statement.running and time.monotonic() < began + TERMINATE_SECONDS:
             if statement.feed is not None:
                 # The SELECT on a stream has its response: there is nothing to interrupt.
-                await self.end_stream_query(statement, *(cause or QUERY_ENDED))
+                self.end_stream_query(statement, *(cause or QUERY_ENDED))
                 return
             if time.monotonic() > began + ABANDON_SECONDS and not abandoned:
                 connection = statement.connection
@@ -129,26 +129,26 @@ class Control:
                     await self.cancel(item)
         self._sessions.forget(target)
 
-    async def end_stream_query(self, statement: Statement, state: str, message: str) -> None:
+    def end_stream_query(self, statement: Statement, state: str, message: str) -> None:
         """End a SELECT on a stream, and what its readers receive."""
         self._store.end(statement, state, message)
         for organization in self._organizations.opened():
-            await organization.streams.end(statement.statement_id, state, message)
+            organization.streams.end(statement.statement_id, state, message)
 
-    async def fail_stream_query(self, query_id: str, failure: Failure) -> None:
+    def fail_stream_query(self, query_id: str, failure: Failure) -> None:
         """End a SELECT on a stream that can no longer be read."""
         statement = self._store.find(query_id)
         if statement is not None and statement.running:
-            await self.end_stream_query(statement, failure.sql_state, failure.message)
+            self.end_stream_query(statement, failure.sql_state, failure.message)
 
-    async def end_unread(self) -> None:
+    def end_unread(self) -> None:
         """Cancel SELECTs on streams that have had no reader for UNREAD_SECONDS."""
         oldest = asyncio.get_running_loop().time() - UNREAD_SECONDS
         for organization in self._organizations.opened():
             for query in organization.streams.queries():
                 statement = self._store.find(query.query_id)
                 if statement is not None and not query.readers and query.idle_since < oldest:
-                    await self.end_stream_query(statement, *UNREAD)
+                    self.end_stream_query(statement, *UNREAD)
 
     async def run(self, session: Session, statement: Statement, asked: DialectStatement) -> None:
         """Run a control statement, which does not change the context. Raises Failure."""

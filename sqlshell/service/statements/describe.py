@@ -33,7 +33,8 @@ def describe(sql: str, execution: Execution) -> Outcome:
 
     Raises Failure, as the statement would, for missing rights, missing names and duplicate names.
     """
-    kind, description = _described(sql, execution)
+    with placed(execution.sql, "", sql):
+        kind, description = _described(sql, execution)
     return table(execution.sink, COLUMNS, [(kind, json.dumps(description, ensure_ascii=False))])
 
 

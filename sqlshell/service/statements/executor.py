@@ -29,7 +29,6 @@ from sqlshell.service.engines.engine import (
     StreamQuery,
 )
 from sqlshell.service.engines.files.disk_space import CountingSink, DiskSpace
-from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import scope
 from sqlshell.service.objects.attachments import Attachment
@@ -259,8 +258,7 @@ class Executor:
         from sqlshell.service.statements import describe
 
         assert isinstance(asked, DescribeStatement)
-        with placed(statement.sql, "", asked.sql):
-            return describe.describe(asked.sql, execution)
+        return describe.describe(asked.sql, execution)
 
     def _query_facts(self, organization: Organization) -> list[Facts]:
         """The facts about the latest statements of an organization, without their texts."""

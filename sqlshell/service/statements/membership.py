@@ -21,9 +21,7 @@ from sqlshell.service.statements.control import Control
 from sqlshell.service.statements.runner import Runner
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import (
-    DELETED,
     INSERT,
-    OPERATION,
     Ending,
     Row,
     StatementStore,
@@ -83,15 +81,12 @@ class SharedStatementStore(StatementStore):
             self._unregister(statements)
             raise
 
-    def drop(self, statements: Sequence[Statement]) -> None:
-        self._unregister(statements)
-        rows = [(statement.statement_id,) for statement in statements]
-        spawn(self._write_best_effort(lambda: self._shared.write_all(DELETED, rows)), self._tasks)
+    def _write_soon(self, work: Callable[[], object]) -> None:
+        async def write() -> None:
+            with contextlib.suppress(StorageError):
+                await self._shared.run_async(work)
 
-    def note_operation(self, statement: Statement, operation: str) -> None:
-        statement.operation = operation
-        values = operation, statement.statement_id
-        spawn(self._write_best_effort(lambda: self._shared.write(OPERATION, values)), self._tasks)
+        spawn(write(), self._tasks)
 
     async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
         return await self._shared.run_async(lambda: self._cluster.loads(keys))
@@ -131,7 +126,7 @@ class SharedStatementStore(StatementStore):
         if len(rows) == 1:
             held = bool(self._shared.write(_INSERT_HERE, (*rows[0], self.process)))
         else:
-            held = self._cluster.holds_lease()
+            held = self._cluster.is_member(self.process)
             if held:
                 self._shared.write_all(INSERT, rows)
         if not held:
@@ -191,11 +186,6 @@ class SharedStatementStore(StatementStore):
                 statement.outcome, statement.spool = stored.outcome, stored.spool
                 item.state, item.message = stored.sql_state, stored.message
         self._settle(endings)
-
-    async def _write_best_effort(self, work: Callable[[], object]) -> None:
-        """Write what can be lost."""
-        with contextlib.suppress(StorageError):
-            await self._shared.run_async(work)
 
 
 class Membership:

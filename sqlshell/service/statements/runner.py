@@ -455,7 +455,7 @@ class Runner:
             self._store.finish(*ends)
         if committed:
             # Others may see the changes.
-            self.spawn(session.organization.streams.changed())
+            session.organization.streams.changed()
 
     async def _on_server(self, submission: Submission, statement: Statement) -> None:
         """Run the statement on an engine that is an external server. Raises Failure."""

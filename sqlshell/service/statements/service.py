@@ -175,7 +175,7 @@ class StatementService:
         for statement in self.store.running():
             statement.cancel(when_stopped(statement))
             if statement.feed is not None:
-                await self.control.end_stream_query(statement, sqlstate.CANCELED, "the service was shut down")
+                self.control.end_stream_query(statement, sqlstate.CANCELED, "the service was shut down")
         while any(statement.connection for statement in self.store.running()) and time.monotonic() < until:
             for statement in self.store.running():
                 statement.interrupt()
@@ -308,7 +308,7 @@ class StatementService:
         settings = self._settings
         for _ in iter(lambda: self.store.sweep(settings.retention, settings.quota, settings.records), False):
             await asyncio.sleep(0)
-        await self.control.end_unread()
+        self.control.end_unread()
 
 
 def _control_statement(parsed: ParsedStatement) -> DialectStatement | None:

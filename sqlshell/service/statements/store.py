@@ -128,9 +128,12 @@ class StatementStore:
     def note_operation(self, statement: Statement, operation: str) -> None:
         """Store the engine's ID of what it runs for a statement, so that it can be resumed."""
         statement.operation = operation
-        if self._storage.durable and statement.running:
-            with contextlib.suppress(Unavailable):
-                self._storage.write(OPERATION, (operation, statement.statement_id))
+        self._write_soon(lambda: self._storage.write(OPERATION, (operation, statement.statement_id)))
+
+    def _write_soon(self, work: Callable[[], object]) -> None:
+        """Write what can be lost."""
+        with contextlib.suppress(StorageError):
+            work()
 
     def kept(self) -> Sequence[Row]:
         """The number of stored statements of each organization, and their bytes. For any thread."""
@@ -246,9 +249,9 @@ class StatementStore:
 
     def drop(self, statements: Sequence[Statement]) -> None:
         """Remove statements that did not run and were not reported to the client."""
-        with contextlib.suppress(StorageError):
-            self._storage.write_all(DELETED, [(item.statement_id,) for item in statements])
         self._unregister(statements)
+        rows = [(statement.statement_id,) for statement in statements]
+        self._write_soon(lambda: self._storage.write_all(DELETED, rows))
 
     def _register(self, statements: Sequence[Statement]) -> None:
         for statement in statements:

@@ -84,7 +84,8 @@ class PostgresqlStorage:
         self.address = libpq.address(given)
         """The host and port, for messages to the operator."""
         self._password = str(given.get("password") or "")
-        self._last_error = ""
+        self.last_error = ""
+        """Why the database last did not respond, for the operator."""
         self._url = url
         self._of_threads = _unopened(CONNECTIONS)
         self._of_loops = _unopened(1)
@@ -139,11 +140,6 @@ class PostgresqlStorage:
                     connection.close()
                 free.put(None)
 
-    @property
-    def last_error(self) -> str:
-        """Why the database last did not respond, for the operator."""
-        return self._last_error
-
     def server(self) -> str:
         """What distinguishes the server and the database from others, as of an engine on PostgreSQL."""
         [(allowed, database)] = self.read(libpq.MAY_IDENTIFY)
@@ -194,7 +190,7 @@ class PostgresqlStorage:
                         connection.until = began + seconds
                         result = work(connection)
                     except psycopg.OperationalError as error:
-                        self._last_error = libpq.without(libpq.stated(str(error)), self._password)
+                        self.last_error = libpq.without(libpq.stated(str(error)), self._password)
                         is_silent = connection is None or time.monotonic() > began + seconds
                         if self._retry or (is_silent and self._responded < began):
                             self._retry = time.monotonic() + PAUSE_SECONDS
