@@ -3,36 +3,23 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib.util
-import shutil
 import warnings
-import weakref
 from collections.abc import Sequence
 from decimal import Decimal
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from sqlshell.dbapi.exceptions import DataError, NotSupportedError, ProgrammingError
 from sqlshell.interface.types import Kind, base, kind, size_of
-from sqlshell.origin import Own
-from sqlshell.output.typed.rows import write_csv_file
+from sqlshell.output.typed.text_table import text_table
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, FileUnavailable, Result, StoredColumn, Table
-from sqlshell.runtime.isolated_duckdb import isolated_duckdb
-from sqlshell.runtime.scratch import scratch
-from sqlshell.sql.duckdb_types import BYTES, PADDING, TEXT, distinct_for_duckdb, duckdb_type, is_nested, select_from_csv
+from sqlshell.sql.duckdb_types import BYTES, TEXT, distinct_for_duckdb, duckdb_type, is_nested
 from sqlshell.sql.identifiers import always_quoted
 
 if TYPE_CHECKING:
     import duckdb
-
-DISK_BYTES: Final = 16 << 30
-"""The maximum size of a result as text."""
-
-SMALL: Final = 8 << 20
-"""A result with at most this many bytes of text is kept in memory."""
-
-MEMORY: Final = "1GB"
 
 _NANOSECONDS: Final = {"TIME": "TIME_NS", "TIMESTAMP": "TIMESTAMP_NS", "TIMESTAMP_LTZ": "TIMESTAMPTZ_NS"}
 
@@ -43,23 +30,19 @@ class ArrowResult:
     The rows are in a temporary file. Each stream reads it from the beginning, a few thousand rows at a time.
     """
 
-    def __init__(
-        self, root: duckdb.DuckDBPyConnection, query: str, columns: Sequence[Column], table: Table | None = None
-    ) -> None:
-        """`table` has the file that the query reads."""
-        self._root = root
+    def __init__(self, table: Table, query: str, columns: Sequence[Column]) -> None:
+        self._table = table
         self._query = query
         self._columns = columns
-        self._table = table
 
     def __arrow_c_stream__(self, requested_schema: object = None) -> Any:
         # A connection has one open stream at a time.
-        return self._root.cursor().sql(self._query).__arrow_c_stream__(requested_schema)
+        return self._table.connection.cursor().sql(self._query).__arrow_c_stream__(requested_schema)
 
     @property
     def relation(self) -> duckdb.DuckDBPyRelation:
         """The rows as a relation of DuckDB's Python module, which this object has to outlive."""
-        return self._root.sql(self._query)
+        return self._table.connection.sql(self._query)
 
     def to_pandas(self) -> Any:
         """A pandas DataFrame; decimals are objects of the class Decimal. Raises DataError."""
@@ -99,40 +82,26 @@ class ArrowResult:
 
 async def arrow_of(result: Result) -> ArrowResult:
     """The rows of a result. Raises DataError if Arrow has no type for a value, and what reading the result raises."""
-    names = distinct_for_duckdb(distinct_names(result.columns))
-    types = [arrow_type(column.type) for column in result.columns]
-    table = await result.whole.table(typed=True) if result.whole is not None else None
-    if table is not None:
-        try:
-            query = await asyncio.to_thread(_checked_query, table, names, types)
-        except FileUnavailable:
-            table.close()
-        except BaseException:
-            table.close()
-            raise
-        else:
+    if result.whole is not None and (table := await result.whole.table(typed=True)) is not None:
+        with contextlib.suppress(FileUnavailable):
+            made = await _of_table(table, result.columns)
             await result.batches.aclose()
-            return ArrowResult(table.connection, query, result.columns, table)
-    folder = scratch().folder("arrow")
+            return made
     try:
-        root, query = await _copied(result, folder, names, types)
+        return await _of_table(await text_table(result), result.columns)
+    except FileUnavailable as error:
+        raise _unfit(error.__cause__ or error) from None
+
+
+async def _of_table(table: Table, columns: Sequence[Column]) -> ArrowResult:
+    """The rows of a table. Raises DataError, and FileUnavailable if DuckDB cannot read them."""
+    names = distinct_for_duckdb(distinct_names(columns))
+    try:
+        query = await asyncio.to_thread(_checked_query, table, names, [arrow_type(column.type) for column in columns])
     except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
+        table.close()
         raise
-    made = ArrowResult(root, query, result.columns)
-    weakref.finalize(made, shutil.rmtree, folder, ignore_errors=True)
-    return made
-
-
-async def _copied(
-    result: Result, folder: Path, names: Sequence[str], types: Sequence[str]
-) -> tuple[duckdb.DuckDBPyConnection, str]:
-    """A query for the rows of the partitions, written to a file in `folder`."""
-    rows = folder / "rows.csv"
-    await write_csv_file(result, Own(str(rows)), DISK_BYTES, PADDING)
-    root, query = await asyncio.to_thread(_loaded, rows, result.columns, names, types)
-    await asyncio.to_thread(_check_finite, root, query, result.columns, names)
-    return root, query
+    return ArrowResult(table, query, columns)
 
 
 def arrow_type(text: str) -> str:
@@ -187,36 +156,10 @@ def _checked_query(table: Table, names: Sequence[str], types: Sequence[str]) -> 
 
 def _value(column: StoredColumn, kind: str) -> str:
     """SQL for a value of a file as a type of DuckDB."""
-    return _of_text(column.name, kind) if column.is_text else f"CAST({column.name} AS {kind})"
-
-
-def _of_text(name: str, kind: str) -> str:
-    """SQL for the interface's string of a value as a type of DuckDB."""
-    if kind == BYTES:
-        return f"from_base64({name})"
-    return f"CAST(json({name}) AS {kind})" if is_nested(kind) else f"CAST({name} AS {kind})"
-
-
-def _loaded(
-    rows: Path, columns: Sequence[Column], names: Sequence[str], types: Sequence[str]
-) -> tuple[duckdb.DuckDBPyConnection, str]:
-    import duckdb
-
-    small = rows.stat().st_size <= SMALL
-    connection = isolated_duckdb(
-        MEMORY, files=[rows], spilled=rows.parent, database=None if small else rows.with_suffix(".duckdb")
-    )
-    try:
-        connection.execute(f"CREATE TABLE result AS {select_from_csv(str(rows), names, types)}")
-    except duckdb.Error as error:
-        texts = [f"c{number}" for number in range(len(names))]
-        source = f"({select_from_csv(str(rows), texts, [TEXT] * len(texts))})"
-        values = [_of_text(name, kind) for name, kind in zip(texts, types, strict=True)]
-        failed = _unfit_column(connection, source, columns, texts, values) or _unfit(error)
-        connection.close()
-        raise failed from None
-    rows.unlink()
-    return connection, "FROM result"
+    if column.is_text and kind == BYTES:
+        return f"from_base64({column.name})"
+    value = f"json({column.name})" if column.is_text and is_nested(kind) else column.name
+    return f"CAST({value} AS {kind})"
 
 
 def _unfit_column(
@@ -236,7 +179,7 @@ def _unfit_column(
     return DataError(f"column {name!r}: Arrow cannot represent {shown!r}", hint="cast the column to VARCHAR")
 
 
-def _unfit(error: Exception) -> DataError:
+def _unfit(error: BaseException) -> DataError:
     return DataError(
         f"cannot convert the rows to Arrow: {str(error).splitlines()[0]}", hint="cast the column to VARCHAR"
     )

@@ -8,16 +8,16 @@ limited.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.origin import Own, Text, own_text
-from sqlshell.output.typed.rows import write_csv_file
+from sqlshell.output.typed.text_table import DISK_BYTES, text_table
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.result import Column, FileResult, StoredColumn
+from sqlshell.result import Column, StoredColumn, Table
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.metadata.service_queries import fetch_rows
@@ -27,23 +27,12 @@ from sqlshell.shell.running.statement import submission_of
 from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.files import refuse_files
 from sqlshell.sql.analysis.lexed import Sql, lexed
-from sqlshell.sql.duckdb_types import (
-    BYTES,
-    PADDING,
-    TEXT,
-    distinct_for_duckdb,
-    duckdb_type,
-    is_nested,
-    nested,
-    select_from_csv,
-)
+from sqlshell.sql.duckdb_types import BYTES, TEXT, distinct_for_duckdb, duckdb_type, is_nested, nested
 from sqlshell.sql.identifiers import always_quoted, literal
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 
 MEMORY = "1GB"
-DISK_BYTES = 16 << 30
-"""Maximum bytes of a result as text while it is loaded, and of the database's temporary files."""
 
 
 class LocalDatabase:
@@ -92,64 +81,51 @@ class LocalDatabase:
 
     async def _load(self, key: str, name: str, history: ResultHistory) -> None:
         self._table_count += 1
-        table, path = f"result_{self._table_count}", self._folder / f"{self._table_count}.csv"
+        table = f"result_{self._table_count}"
         async with history.open(name) as result:
-            columns = result.columns
-            if result.whole is not None and await self._load_file(table, path.with_suffix(".parquet"), result.whole):
-                self._tables[key] = table
-                return
-            await write_csv_file(result, Own(str(path)), DISK_BYTES, PADDING)
-        try:
-            await self._create_table(table, str(path), columns)
-        finally:
-            path.unlink(missing_ok=True)
+            given = await result.whole.table(typed=True) if result.whole is not None else None
+            if given is not None:
+                try:
+                    await self._create(table, given, _exact)
+                except StatementError:
+                    # A string does not fit its type, so that the texts of all values are needed.
+                    given = None
+            if given is None:
+                await self._create(table, await text_table(result), _exact, _with_json, _texts)
         self._tables[key] = table
 
-    async def _load_file(self, table: str, path: Path, whole: FileResult) -> bool:
-        """Create a table from the file of a result; False if there is none, or if a string does not fit its type.
+    async def _create(self, table: str, given: Table, *choices: Callable[[Column], str]) -> None:
+        """Create a table of a result with the first choice of types that its values fit; a warning says if that is
+        another one. If the file has the types that the table shall have, the table is a view of it.
 
-        If the file has the types that the table shall have, the table is a view of it.
+        Raises StatementError if the values fit none.
         """
-        kept = False
+        stored, path = given.columns, self._folder / f"{table}.parquet"
         try:
-            given = await whole.table(typed=True)
-            if given is None:
-                return False
-            stored = given.columns
-            try:
-                await asyncio.to_thread(given.place.rename, path)
-            finally:
-                given.close()
-            kept = all(not column.is_text or duckdb_type(column.column.type) == TEXT for column in stored)
-            await self._execute(f"CREATE {'VIEW' if kept else 'TABLE'} {table} AS {_typed(str(path), stored)}")
-            if kept:
-                self._files[table] = path
-        except StatementError:
-            kept = False
-            return False
+            await asyncio.to_thread(given.place.rename, path)
         finally:
-            if not kept:
-                await asyncio.to_thread(path.unlink, missing_ok=True)
-        return True
-
-    async def _create_table(self, table: str, path: str, columns: Sequence[Column]) -> None:
-        """Create a table from a file; if a value does not fit its type, all columns are loaded as
-        text, with a warning.
-        """
-        names = distinct_for_duckdb(distinct_names(columns))
-        exact = [duckdb_type(column.type) for column in columns]
-        loose = ["JSON" if nested(column.type) else kind for column, kind in zip(columns, exact, strict=True)]
+            given.close()
+        kept = all(not item.is_text or _exact(item.column) == TEXT for item in stored)
         failed: StatementError | None = None
-        for types in (exact, loose, [TEXT] * len(names)):
-            try:
-                await self._execute(f"CREATE TABLE {table} AS {select_from_csv(path, names, types)}")
-            except StatementError as error:
-                failed = failed or error
-            else:
-                break
-        if failed is not None:
-            loaded = "all columns are loaded as text" if types is not loose else "nested columns are loaded as JSON"
-            self._diagnostics.warn_here(f"{loaded}: {failed.message.splitlines()[0]}")
+        try:
+            for choice in choices:
+                sql = f"CREATE {'VIEW' if kept else 'TABLE'} {table} AS {_typed(str(path), stored, choice)}"
+                try:
+                    await self._execute(sql)
+                except StatementError as error:
+                    failed = failed or error
+                    continue
+                if kept:
+                    self._files[table] = path
+                if failed is not None:
+                    loaded = "nested columns are loaded as JSON" if choice is _with_json else _AS_TEXT
+                    self._diagnostics.warn_here(f"{loaded}: {failed.message.splitlines()[0]}")
+                return
+        finally:
+            if table not in self._files:
+                await asyncio.to_thread(path.unlink, missing_ok=True)
+        assert failed is not None
+        raise failed
 
     async def _drop_unreferenced(self, history: ResultHistory) -> None:
         """Drop the tables of results that no longer have a name."""
@@ -221,11 +197,26 @@ def named(sql: Sql) -> list[str]:
     return list(dict.fromkeys(name for name in names if name in NAMES))
 
 
-def _typed(path: str, stored: Sequence[StoredColumn]) -> str:
+def _exact(column: Column) -> str:
+    return duckdb_type(column.type)
+
+
+def _with_json(column: Column) -> str:
+    return "JSON" if nested(column.type) else _exact(column)
+
+
+def _texts(column: Column) -> str:
+    return TEXT
+
+
+_AS_TEXT = "all columns are loaded as text"
+
+
+def _typed(path: str, stored: Sequence[StoredColumn], choice: Callable[[Column], str]) -> str:
     chosen: list[str] = []
     names = distinct_for_duckdb(distinct_names([item.column for item in stored]))
     for name, column in zip(names, stored, strict=True):
-        kind = duckdb_type(column.column.type)
+        kind = choice(column.column)
         value = f"json({column.name})" if column.is_text and is_nested(kind) else column.name
         if column.is_text and kind == BYTES:
             value = f"from_base64({column.name})"

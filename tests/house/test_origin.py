@@ -7,7 +7,6 @@ from pathlib import Path
 
 PACKAGE = Path(__file__).parents[2] / "sqlshell"
 OWN = {
-    "dbapi.arrow": "a scratch file",
     "dbapi.cursors": "a file that the program named",
     "launch.commands": "the command line",
     "launch.modes": "the command line",
@@ -26,11 +25,11 @@ OWN = {
     "shell.commands.scripts": "the home folder, $SHELL, an exit code",
     "shell.commands.variables": "\\trust, the environment, an answer of the person",
     "shell.interactive.editor": "what the person saved",
+    "output.typed.text_table": "a scratch file",
     "shell.interactive.loop": "what the person typed",
     "shell.commands.lexing": "parts of the line; the output of a command in backticks",
     "shell.explorer.keys": "what the person typed",
     "shell.loading.spec": "a file that an option of \\copy names",
-    "shell.local": "a scratch file",
     "shell.records.saved_queries": "queries.toml",
     "shell.scripts.reading": "a script that the person named",
     "shell.shell": "the line that was typed",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 from collections.abc import Sequence
 from itertools import pairwise
@@ -10,15 +11,16 @@ import pytest
 
 from sqlshell.errors import UsageError
 from sqlshell.result import Column, Rows
-from sqlshell.shell.charts import charts
-from sqlshell.shell.charts.charts import Chart, bin_label, bins, chart
+from sqlshell.shell.charts import charts, drawn_rows
+from sqlshell.shell.charts.charts import Chart, bin_label
 from sqlshell.shell.charts.drawing import as_text, moment
+from sqlshell.shell.commands.results import _chart_of_rows
 
 CITY, DAY, N, M = Column("city"), Column("day", "DATE"), Column("n", "BIGINT"), Column("m", "DOUBLE")
 
 
 def of(columns: Sequence[Column], rows: Rows, *words: str) -> Chart:
-    return chart(columns, rows, words)
+    return asyncio.run(_chart_of_rows(columns, rows, words))
 
 
 @pytest.mark.parametrize(
@@ -102,7 +104,7 @@ def test_what_is_left_out_is_said() -> None:
 
 
 def test_a_long_line_keeps_its_lowest_and_highest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(charts, "MOST_POINTS", 10)
+    monkeypatch.setattr(drawn_rows, "MOST_POINTS", 10)
     rows: Rows = [[str(number), "100" if number == 37 else "-100" if number == 71 else "0"] for number in range(100)]
     made = of([N, M], rows).series[0]
     assert len(made.xs) <= 10
@@ -145,9 +147,9 @@ def test_moments_are_places_on_an_axis() -> None:
     ],
 )
 def test_bins(values: list[float], edges: list[float], counts: list[int]) -> None:
-    found, many = bins(values)
-    assert found == pytest.approx(edges)
-    assert many == counts
+    made = of([M], [[repr(value)] for value in values])
+    assert made.series[0].ys == counts
+    assert made.series[0].xs == pytest.approx([(low + high) / 2 for low, high in pairwise(edges)])
 
 
 def test_the_labels_of_bins() -> None:

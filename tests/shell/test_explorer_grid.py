@@ -182,28 +182,6 @@ def test_columns_change_places() -> None:
     assert names(shown, 40) == "cab"
 
 
-def test_rows_are_sorted_and_filtered() -> None:
-    shown = numbers(5)
-    shown.lines(80, 4)
-    shown.go(row=3)
-    shown.arrange(lambda row: row[0] != "2", lambda row: int(row[0] or 0), down=True)
-    assert (shown.order, shown.count, shown.row, shown.top) == ([4, 3, 1, 0], 4, 0, 0)
-    assert (shown.at(1), shown.number(1), shown.line(1), shown.line(4)) == (3, 3, ["3", "row 3"], None)
-    shown.arrange(None, lambda row: row[1] or "", down=False)
-    assert shown.order == [0, 1, 2, 3, 4]
-    shown.arrange(lambda row: row[0] == "9", None, down=False)
-    assert (shown.count, shown.position.row) == (0, 0)
-    shown.arrange(None, None, down=False)
-    assert shown.order is None
-    assert shown.count == 5
-    shown.go(row=4)
-    shown.arrange(lambda row: row[0] in {"1", "3"}, None, down=False)
-    shown.go(row=1)
-    shown.arrange(None, None, down=False)
-    # The cursor is at the same row of the result again.
-    assert shown.row == 3
-
-
 def test_rows_of_another_source_have_the_numbers_of_the_result() -> None:
     shown = numbers(5)
     shown.go(row=3)
@@ -212,8 +190,11 @@ def test_rows_of_another_source_have_the_numbers_of_the_result() -> None:
     assert (shown.row, shown.top, shown.count) == (0, 0, 2)
     assert [shown.number(line) for line in (0, 1, 2)] == [4, 0, None]
     assert drawn(shown, 40, 2)[1].startswith("5 ")
-    shown.arrange(None, None, down=False)
+    shown.show(shown.pages)
+    # The cursor is at the same row of the result again.
     assert (shown.source is shown.pages, shown.row, shown.count) == (True, 4, 5)
+    shown.show(grid([Column("n", "INTEGER"), Column("s"), Column("#")], []).pages)
+    assert (shown.count, shown.position.row) == (0, 0)
 
 
 def test_a_place_is_restored_as_far_as_it_is_there() -> None:
@@ -225,7 +206,7 @@ def test_a_place_is_restored_as_far_as_it_is_there() -> None:
     assert (shown.row, shown.place, shown.top) == (29, 1, 29)
     shown.go(row=0, place=0)
     assert shown.position == GridPosition(0, 0, 0, 0, 1)
-    shown.arrange(lambda row: row[0] == "7", None, down=False)
+    shown.show(grid([Column("n", "INTEGER"), Column("s"), Column("#")], [["7", "row 7", "7"]]).pages)
     assert shown.position == GridPosition(7, 0, 7, 0, 1)
 
 

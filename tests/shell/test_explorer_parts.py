@@ -4,22 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import base64
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import pytest
 from msgspec.structs import replace
 
 from sqlshell.errors import OutputError, UsageError
-from sqlshell.result import Batch, Column, Result
+from sqlshell.output.typed.text_table import text_table
+from sqlshell.result import Batch, Column, Result, Table
 from sqlshell.shell.explorer import browsing
+from sqlshell.shell.explorer.arrangement import Arrangement, arranged
 from sqlshell.shell.explorer.browsing import RememberedPositions, browse
-from sqlshell.shell.explorer.summary import ColumnFacts, facts_of_values, pretty, sort_key, summary
+from sqlshell.shell.explorer.summary import ColumnFacts, facts_of, pretty, summary
 from sqlshell.shell.interactive import terminal as tty
 from sqlshell.shell.interactive.editing.keys import _first_word, _indent
-from sqlshell.shell.results.rows import text_table
+from sqlshell.shell.results.rows import result_of
+from sqlshell.shell.results.rows import text_table as table_of_texts
 from tests.shell.test_explorer_grid import grid
+
+Made = TypeVar("Made")
 
 
 def test_what_is_no_table_is_not_browsed() -> None:
@@ -48,7 +53,7 @@ def test_what_is_no_table_is_not_browsed() -> None:
 def test_the_places_of_the_latest_results_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(browsing, "MOST_PLACES", 2)
     places = RememberedPositions()
-    table = text_table(["a"], [["1"]])
+    table = table_of_texts(["a"], [["1"]])
 
     def at(statement_id: str) -> int:
         shown = grid([Column("a")], [[str(number)] for number in range(9)])
@@ -79,11 +84,32 @@ def test_a_value_alone(value: str | None, shown: str) -> None:
     assert pretty(Column("a"), value) == shown
 
 
-def test_values_are_sorted_as_numbers_then_texts_then_nulls() -> None:
-    number, text = Column("n", "INTEGER"), Column("t")
-    values = [None, "10", "9", "x", "NaN", "-1"]
-    assert sorted(values, key=lambda value: sort_key(number, value)) == ["-1", "9", "10", "NaN", "x", None]
-    assert sorted(values, key=lambda value: sort_key(text, value)) == ["-1", "10", "9", "NaN", "x", None]
+async def of(column: Column, values: Sequence[str | None], use: Callable[[Table], Awaitable[Made]]) -> Made:
+    table = await text_table(result_of([column], [[value] for value in values]))
+    try:
+        return await use(table)
+    finally:
+        table.close()
+
+
+def facts_of_values(column: Column, values: Sequence[str | None]) -> ColumnFacts:
+    return asyncio.run(of(column, values, lambda table: facts_of(table, 0)))
+
+
+@pytest.mark.parametrize(
+    ("column", "expected"),
+    [
+        (Column("n", "INTEGER"), ["-1", "9", "10", "NaN", "x", None]),
+        (Column("t"), ["-1", "10", "9", "NaN", "x", None]),
+        (Column("b", "VARBINARY"), ["-1", "10", "9", "NaN", "x", None]),
+    ],
+)
+def test_values_are_sorted_as_numbers_then_texts_then_nulls(column: Column, expected: list[str | None]) -> None:
+    async def sort(table: Table) -> list[str | None]:
+        result = await arranged(table, [column], Arrangement(None, (0, False)), 100)
+        return [row[0] async for batch in result.batches for row in batch.rows]
+
+    assert asyncio.run(of(column, [None, "10", "9", "x", "NaN", "-1"], sort)) == expected
 
 
 def test_the_facts_of_numbers() -> None:

@@ -112,9 +112,12 @@ class Seen:
         processor, shown = self.explorer.app.key_processor, ""
         with set_app(self.explorer.app):
             for key in keys:
+                queries = key in {"[", "]", "s"} or (key == "enter" and self.explorer._label.startswith("rows where"))
                 for one in [NAMED[key]] if key in NAMED else key:
                     processor.feed(KeyPress(one))
                     processor.process_keys()
+                if queries and self.explorer._work is not None:
+                    await asyncio.wait({self.explorer._work})
                 shown = await self.screen()
         return shown
 

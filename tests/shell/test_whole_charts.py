@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
 from sqlshell.result import Batch, Partitions, Result, Rows
-from sqlshell.shell.charts.charts import Chart, chart
-from sqlshell.shell.charts.whole_chart import whole_chart
+from sqlshell.shell.charts.charts import Chart
+from sqlshell.shell.charts.drawn_rows import chart
 from sqlshell.shell.commands import results
 from sqlshell.shell.explorer.pages import Pages
 from tests.conftest import Program, Served
@@ -36,10 +36,10 @@ from tests.shell.test_whole_rows import with_result, with_unread
 )
 def test_all_rows_are_drawn_as_those_in_memory(served: Served, words: str) -> None:
     async def work(pages: Pages, rows: Rows) -> None:
-        table = await pages.table()
+        table = await pages._file()
         assert table is not None
-        made = await whole_chart(table, pages.columns, words.split())
-        wanted = chart(pages.columns, rows, words.split())
+        made = await chart(table, pages.columns, words.split())
+        wanted = await results._chart_of_rows(pages.columns, rows, words.split())
         assert made is not None
         assert (made.kind, made.x, made.y, made.labels, made.rows, made.notes, made.moments) == (
             wanted.kind,
@@ -63,12 +63,12 @@ def points_of(figure: Chart) -> int:
 
 
 def test_more_texts_than_an_axis_has_places(served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sqlshell.shell.charts.whole_chart.MOST_TEXTS", 1)
+    monkeypatch.setattr("sqlshell.shell.charts.drawn_rows.MOST_TEXTS", 1)
 
     async def work(pages: Pages, rows: Rows) -> None:
-        table = await pages.table()
+        table = await pages._file()
         assert table is not None
-        assert await whole_chart(table, pages.columns, ["line", "name", "score"]) is None
+        assert await chart(table, pages.columns, ["line", "name", "score"]) is None
 
     with_result(served, work)
 
@@ -83,10 +83,10 @@ def test_more_texts_than_an_axis_has_places(served: Served, monkeypatch: pytest.
 )
 def test_what_cannot_be_drawn(served: Served, words: str, said: str) -> None:
     async def work(pages: Pages, rows: Rows) -> None:
-        table = await pages.table()
+        table = await pages._file()
         assert table is not None
         with pytest.raises(UsageError, match=said):
-            await whole_chart(table, pages.columns, words.split())
+            await chart(table, pages.columns, words.split())
 
     with_result(served, work)
 
@@ -120,7 +120,7 @@ class Noted:
 def test_the_partitions_of_a_whole_chart_are_not_read(
     served: Served, monkeypatch: pytest.MonkeyPatch, words: str, texts: int, came: str, closed: bool
 ) -> None:
-    monkeypatch.setattr("sqlshell.shell.charts.whole_chart.MOST_TEXTS", texts)
+    monkeypatch.setattr("sqlshell.shell.charts.drawn_rows.MOST_TEXTS", texts)
     monkeypatch.setattr(results, "MOST_ROWS", 100)
 
     async def work(result: Result, rows: Rows) -> None:

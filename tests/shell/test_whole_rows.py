@@ -16,13 +16,16 @@ from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import OutputError
+from sqlshell.interface.types import Kind
 from sqlshell.output.changes import with_hex
-from sqlshell.result import Result, Rows
+from sqlshell.output.typed.text_table import text_table
+from sqlshell.result import Column, Result, Rows
+from sqlshell.shell.explorer.arrangement import Arrangement, arranged
 from sqlshell.shell.explorer.explorer import pattern
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Pages
-from sqlshell.shell.explorer.summary import facts_of_values, sort_key, summary
-from sqlshell.shell.explorer.whole_rows import Arrangement, arranged, facts_of
+from sqlshell.shell.explorer.summary import facts_of, summary
+from sqlshell.shell.results.rows import result_of
 from tests.conftest import Served
 
 ROWS = 4_000
@@ -86,6 +89,11 @@ async def all_of(result: Result) -> list[tuple[int, list[str | None]]]:
     return found
 
 
+def as_shown(pages: Pages) -> list[Column]:
+    """The columns, but text where bytes are shown as hexadecimal digits."""
+    return [column if column.kind is not Kind.BYTES else Column(column.name) for column in pages.columns]
+
+
 @pytest.mark.parametrize(
     ("keep", "down"),
     [
@@ -99,36 +107,35 @@ async def all_of(result: Result) -> list[tuple[int, list[str | None]]]:
 )
 def test_all_rows_are_arranged_as_those_in_memory(served: Served, down: bool, keep: tuple[int, str] | None) -> None:
     async def work(pages: Pages, rows: Rows) -> None:
-        table = await pages.table()
+        table = await pages._file()
         assert table is not None
         wanted = (keep[0], pattern(keep[1])) if keep is not None else None
-        kept = [
-            (number, row)
-            for number, row in enumerate(rows)
-            if wanted is None or ((value := row[wanted[0]]) is not None and wanted[1].search(value))
-        ]
-        for at, column in enumerate(pages.columns):
-            expected = sorted(kept, key=lambda item: sort_key(column, item[1][at]), reverse=down)
-            found = await arranged(table, pages.columns, Arrangement(wanted, (at, down)), 1_500)
-            assert await all_of(found) == expected
+        columns = as_shown(pages)
+        texts = await text_table(result_of(columns, rows))
+        for at in range(len(columns)):
+            order = Arrangement(wanted, (at, down))
+            expected = await all_of(await arranged(texts, columns, order, 1_500))
+            assert await all_of(await arranged(table, pages.columns, order, 1_500)) == expected
+        texts.close()
 
     with_result(served, work)
 
 
 def test_statistics_of_all_rows_are_those_of_the_same_rows_in_memory(served: Served) -> None:
     async def work(pages: Pages, rows: Rows) -> None:
-        table = await pages.table()
+        table = await pages._file()
         assert table is not None
+        texts = await text_table(result_of(as_shown(pages), rows))
         for at, column in enumerate(pages.columns):
-            expected = facts_of_values(column, [row[at] for row in rows])
-            assert summary(column, await facts_of(table, at), "") == summary(column, expected, "")
+            assert summary(column, await facts_of(table, at), "") == summary(column, await facts_of(texts, at), "")
+        texts.close()
 
     with_result(served, work)
 
 
 def test_a_line_has_the_number_of_its_row(served: Served) -> None:
     async def work(pages: Pages, rows: Rows) -> None:
-        table = await pages.table()
+        table = await pages._file()
         assert table is not None
         grid = Grid(pages)
         source = Pages(await arranged(table, pages.columns, Arrangement(None, (0, True)), 1000))
@@ -143,7 +150,7 @@ def test_a_line_has_the_number_of_its_row(served: Served) -> None:
         assert (grid.line(3_500), grid.number(3_500)) == (None, None)
         await source.load_row(3_500)
         assert grid.number(3_500) is not None
-        grid.arrange(None, None, down=False)
+        grid.show(pages)
         assert grid.number(3_500) == 3_500
 
     with_result(served, work)
@@ -151,7 +158,7 @@ def test_a_line_has_the_number_of_its_row(served: Served) -> None:
 
 def test_a_pattern_that_duckdb_refuses_is_an_error_and_leaves_the_table_usable(served: Served) -> None:
     async def work(pages: Pages, rows: Rows) -> None:
-        table = await pages.table()
+        table = await pages._file()
         assert table is not None
         with pytest.raises(OutputError):
             await arranged(table, pages.columns, Arrangement((1, pattern("(?=x)"))), 1000)
@@ -162,7 +169,7 @@ def test_a_pattern_that_duckdb_refuses_is_an_error_and_leaves_the_table_usable(s
 
 def test_a_canceled_query_is_interrupted(served: Served) -> None:
     async def work(pages: Pages, rows: Rows) -> None:
-        table = await pages.table()
+        table = await pages._file()
         assert table is not None
         endless = partial(table.query, "SELECT count(*) FROM range(1000000000000) a, range(1000000000000) b")
         running = asyncio.ensure_future(endless())

@@ -10,27 +10,25 @@ import asyncio
 import contextlib
 import os
 import shutil
-import weakref
 import zoneinfo
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from importlib import import_module
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 from msgspec import Struct
 
 from sqlshell.client.http.downloads import download, is_strong
 from sqlshell.client.http.transport import Transport
-from sqlshell.errors import OutputError, ProtocolError, ShellError, Where
+from sqlshell.errors import ProtocolError, ShellError, Where
 from sqlshell.interface.models import COLUMNS_KEY, INSTANTS_KEY, PARQUET, ColumnInfo
 from sqlshell.interface.strings import NATIVE, ZONED, literal, string_of
 from sqlshell.result import Column, FileUnavailable, Rows, StoredColumn
-from sqlshell.runtime.isolated_duckdb import isolated_duckdb
+from sqlshell.runtime.parquet_table import ParquetTable
 from sqlshell.runtime.scratch import scratch
 from sqlshell.text import format_count
 
@@ -79,8 +77,6 @@ MOST_CHANGES = 500
 
 _DAY = 86_400
 _SECOND = 1_000_000
-
-T = TypeVar("T")
 
 
 class ResultFile(Struct):
@@ -146,12 +142,11 @@ class _Download:
         return FileUnavailable()
 
 
-class ResultTable:
-    """The rows of a result. `source` is SQL for them: a relation with `columns`, and `file_row_number` from 0.
+class ResultTable(ParquetTable):
+    """The rows of a result, with `columns`.
 
-    The file is in a folder that close() removes, or the garbage collector; `made` is a file there that queries may
-    write. Reading raises ProtocolError if the file is not that of the result, and FileUnavailable if DuckDB cannot read
-    it, for example because that takes too much memory.
+    Reading raises ProtocolError if the file is not that of the result, and FileUnavailable if DuckDB cannot read it,
+    for example because that takes too much memory.
     """
 
     def __init__(self, place: Path, file: ResultFile, *, typed: bool = False, memory: str = MEMORY) -> None:
@@ -160,25 +155,10 @@ class ResultTable:
         """
         import duckdb
 
-        self.place = place
-        self.made = place.with_name("made.parquet")
-        self.size = place.stat().st_size
-        self.source = f"read_parquet({literal(str(place))}, file_row_number = true)"
         self._file = file
-        self._threads = ThreadPoolExecutor(1, "table")
-        self._cursors: list[duckdb.DuckDBPyConnection] = []
-        self._finalizer = weakref.finalize(self, shutil.rmtree, place.parent, ignore_errors=True)
-        self.connection = isolated_duckdb(
-            memory,
-            files=[place, self.made],
-            spilled=place.with_name("spilled"),
-            settings={
-                "parquet_metadata_cache": "true",
-                "max_temp_directory_size": literal(SPILLED),
-                # Memory for long strings is given back at once.
-                "allocator_bulk_deallocation_flush_threshold": "'8MB'",
-            },
-        )
+        # Memory for long strings is given back at once.
+        flush = {"allocator_bulk_deallocation_flush_threshold": "'8MB'"}
+        super().__init__(place, memory, {"max_temp_directory_size": literal(SPILLED), **flush})
         try:
             self.columns = self._checked_columns(typed)
             if typed and self._contains(file.transport().secrets_in_rows()):
@@ -232,32 +212,8 @@ class ResultTable:
             rows = cursor.execute(f"SELECT [{values}] FROM {self.source} {some}").fetchall()
         return self._decoded(rows)
 
-    def submit(self, work: Callable[..., T], *args: Any) -> Future[T]:
-        """Call a function in the thread of this object, after those before it."""
-        return self._threads.submit(work, *args)
-
-    async def query(self, sql: str) -> list[tuple[Any, ...]]:
-        running = self._threads.submit(self._run, sql)
-        try:
-            return await asyncio.wrap_future(running)
-        except asyncio.CancelledError:
-            if not running.done():
-                self.connection.interrupt()
-            raise
-
     async def texts(self, sql: str) -> Rows:
         return self._decoded(await self.query(sql))
-
-    def interrupt(self) -> None:
-        for connection in (self.connection, *self._cursors):
-            connection.interrupt()
-
-    def close(self) -> None:
-        """Interrupt what runs, and remove the file and all that was written beside it."""
-        self.interrupt()
-        self._threads.shutdown()
-        self.connection.close()
-        self._finalizer()
 
     def wrong(self, what: str) -> ProtocolError:
         """An error about the file."""
@@ -278,14 +234,6 @@ class ResultTable:
                 cursor.close()
         except duckdb.Error as error:
             raise FileUnavailable from error
-
-    def _run(self, sql: str) -> list[tuple[Any, ...]]:
-        import duckdb
-
-        try:
-            return self.connection.execute(sql).fetchall()
-        except duckdb.Error as error:
-            raise OutputError(f"cannot read the result: {str(error).splitlines()[0]}") from error
 
     def _redacted(self, text: bytes | bytearray) -> bytes:
         return bytes(self._file.transport().redacted(text))

@@ -1,1 +1,1 @@
-"""Formats with typed columns, made by DuckDB: Parquet and Arrow."""
+"""Formats with typed columns, made by DuckDB: Parquet and Arrow; results without a file as tables of DuckDB."""

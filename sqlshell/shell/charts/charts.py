@@ -1,4 +1,4 @@
-"""Chooses the chart for a result: the columns for its axes, its kind, and the points.
+"""Chooses the chart for a result: the columns for its axes and its kind; what is drawn of them and what is left out.
 
 By default, a text and a number are a bar chart, a time or an ordered number and numbers a line chart, one number alone
 is a histogram, and two texts and a number are a heat map.
@@ -7,8 +7,7 @@ is a histogram, and two texts and a number are a heat map.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
-from datetime import datetime
+from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
@@ -65,21 +64,6 @@ class Chart(Struct):
     @property
     def y(self) -> str:
         return ", ".join(item.name for item in self.series)
-
-
-def chart(columns: Sequence[Column], rows: Rows, words: Sequence[str]) -> Chart:
-    """The chart of a result; `words` are a kind, the column for x, and those for y, each optional.
-
-    Raises UsageError for columns that do not exist, and if there is nothing to draw.
-    """
-    kind, places = kind_and_columns(columns, words, empty=not rows)
-    if kind == "hist":
-        return _histogram(columns, rows, places[0])
-    if kind == "heat":
-        return _heat(columns, rows, *places)
-    if kind == "bar":
-        return bars(columns, rows[:MOST_BARS], len(rows), places)
-    return _points(kind, columns, rows, places)
 
 
 def kind_and_columns(columns: Sequence[Column], words: Sequence[str], *, empty: bool) -> tuple[str, list[int]]:
@@ -145,24 +129,6 @@ def bars(columns: Sequence[Column], rows: Rows, count: int, places: Sequence[int
     return Chart("bar", label(columns[x].name), series, labels, notes=notes)
 
 
-def _points(kind: str, columns: Sequence[Column], rows: Rows, places: Sequence[int]) -> Chart:
-    x, *ys = places
-    read, labels = _reader(columns[x], rows, x)
-    series: list[list[Point]] = []
-    dropped = 0
-    for y in ys[:MOST_SERIES]:
-        points = [
-            (where, value)
-            for where, value in ((read(row[x]), _number(row[y])) for row in rows)
-            if where is not None and value is not None
-        ]
-        dropped += len(rows) - len(points)
-        if kind == "line":
-            points.sort(key=lambda point: point[0])
-        series.append(_thinned(points, MOST_POINTS))
-    return lines(kind, columns, places, series, dropped, labels)
-
-
 def lines(
     kind: str,
     columns: Sequence[Column],
@@ -191,12 +157,6 @@ def _notes(dropped: int, done: str) -> list[str]:
     return [f"{format_count(dropped, 'value')} {are} not {done}: {they} {are} NULL, not numeric or too large"]
 
 
-def _histogram(columns: Sequence[Column], rows: Rows, at: int) -> Chart:
-    values = [value for value in (_number(row[at]) for row in rows) if value is not None]
-    edges, counts = bins(values) if values else ([], [])
-    return histogram(columns[at], edges, counts, len(rows) - len(values))
-
-
 def histogram(column: Column, edges: Sequence[float], counts: Sequence[int], dropped: int) -> Chart:
     """A histogram of bins. Raises UsageError if there are none."""
     if not edges:
@@ -218,15 +178,6 @@ class Bins(Struct, frozen=True):
     @property
     def edges(self) -> list[float]:
         return [self.low + self.width * place for place in range(self.count + 1)]
-
-
-def bins(values: Sequence[float]) -> tuple[list[float], list[int]]:
-    """The edges of bins of equal width, and the number of values in each."""
-    bins = bins_between(min(values), max(values), len(values), integers=all(value == int(value) for value in values))
-    counts = [0] * bins.count
-    for value in values:
-        counts[min(bins.count - 1, int((value - bins.low) / bins.width))] += 1
-    return bins.edges, counts
 
 
 def bins_between(low: float, high: float, number: int, *, integers: bool) -> Bins:
@@ -264,16 +215,6 @@ def _heat_columns(columns: Sequence[Column], places: Sequence[int]) -> list[int]
     return chosen[:3]
 
 
-def _heat(columns: Sequence[Column], rows: Rows, x: int, y: int, value: int) -> Chart:
-    sums: Cells = {}
-    for row in rows:
-        number = _number(row[value])
-        if number is not None:
-            spot = (label(row[y]), label(row[x]))
-            sums[spot] = sums.get(spot, 0.0) + number
-    return heat_map(columns[x], _distinct(rows, x), _distinct(rows, y), sums)
-
-
 def heat_map(column: Column, across: Sequence[str], down: Sequence[str], sums: Cells) -> Chart:
     """A heat map of the first labels of each axis; `column` is that for x."""
     notes = (
@@ -288,61 +229,12 @@ def heat_map(column: Column, across: Sequence[str], down: Sequence[str], sums: C
     return Chart("heat", label(column.name), series, list(across), rows=list(down), notes=notes)
 
 
-def _distinct(rows: Rows, at: int) -> list[str]:
-    return list(dict.fromkeys(label(row[at]) for row in rows))
-
-
-def _reader(column: Column, rows: Rows, at: int) -> tuple[Callable[[str | None], float | None], list[str]]:
-    """A function that converts the values of a column to positions on an axis, and the labels of those positions if
-    they are texts.
-    """
-    if column.kind.numeric:
-        return _number, []
-    if column.kind in TIMES:
-        return _moment, []
-    labels = _distinct(rows, at)
-    known = {label: float(number) for number, label in enumerate(labels)}
-    return (lambda value: known.get(label(value))), labels
-
-
 def _number(value: str | None) -> float | None:
     try:
         number = float(value) if value is not None else math.nan
     except ValueError:
         return None
     return number if abs(number) <= LARGEST else None
-
-
-def _moment(value: str | None) -> float | None:
-    """Seconds since 1970; a time of day is counted from midnight."""
-    if value is None:
-        return None
-    text = value.strip()
-    if len(text) > 2 and text[2] == ":":
-        text = f"1970-01-01T{text}"
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    from datetime import UTC
-
-    try:
-        return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
-    except (ValueError, OverflowError):
-        return None
-
-
-def _thinned(points: list[Point], most: int) -> list[Point]:
-    """At most that many points: the lowest and the highest of each section."""
-    if len(points) <= most:
-        return points
-    step = len(points) * 2 / most
-    kept = []
-    for number in range(most // 2):
-        part = points[int(number * step) : int((number + 1) * step)] or points[-1:]
-        ends = {min(part, key=lambda point: point[1]), max(part, key=lambda point: point[1])}
-        kept += sorted(ends)
-    return kept
 
 
 def label(value: str | None) -> str:

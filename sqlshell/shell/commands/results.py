@@ -11,11 +11,11 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY
 from sqlshell.output.writer import Summary, written
 from sqlshell.output.writers.formats import format_named
-from sqlshell.result import Result
+from sqlshell.result import Column, Result, Rows
 from sqlshell.runtime.streams import forces_colors
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.results.rows import collect
+from sqlshell.shell.results.rows import collect, result_of
 from sqlshell.text import format_count
 
 if TYPE_CHECKING:
@@ -87,14 +87,11 @@ async def show_chart(shell: CommandShell, args: Args) -> None:
     figures: list[Chart] = []
 
     async def take(result: Result) -> Summary:
-        from sqlshell.shell.charts.charts import chart
-
         figure = await _whole_chart(result, words)
-        if figure is not None:
-            summary = Summary(result.row_count or 0, True)
-        else:
+        summary = Summary(result.row_count or 0, True)
+        if figure is None:
             summary, rows = await collect(result, MOST_ROWS)
-            figure = chart(result.columns, rows, words)
+            figure = await _chart_of_rows(result.columns, rows, words)
             if not summary.complete:
                 figure.notes.append(f"the chart shows only the first {MOST_ROWS:,} rows")
         figures.append(figure)
@@ -117,19 +114,33 @@ async def _whole_chart(result: Result, words: Sequence[str]) -> Chart | None:
     in the chart. Then its rows can still be read."""
     if result.whole is None or (result.row_count or 0) <= MOST_ROWS:
         return None
-    from sqlshell.shell.charts.whole_chart import whole_chart
+    from sqlshell.shell.charts.drawn_rows import chart
 
     table = await result.whole.table()
     if table is None:
         return None
     figure, failed = None, True
     try:
-        figure = await whole_chart(table, result.columns, words)
+        figure = await chart(table, result.columns, words)
         failed = False
     finally:
         table.close()
         if failed or figure is not None:
             await result.batches.aclose()
+    return figure
+
+
+async def _chart_of_rows(columns: Sequence[Column], rows: Rows, words: Sequence[str]) -> Chart:
+    from sqlshell.output.typed.text_table import text_table
+    from sqlshell.shell.charts.drawn_rows import chart
+
+    table = await text_table(result_of(columns, rows))
+    try:
+        figure = await chart(table, columns, words)
+    finally:
+        table.close()
+    # There are fewer rows than an axis has places.
+    assert figure is not None
     return figure
 
 

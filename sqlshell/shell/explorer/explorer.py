@@ -212,7 +212,7 @@ class _Table(UIControl):
         grid = explorer.grid
         for line in range(grid.top, min(grid.count, grid.top + grid.height)):
             if grid.line(line) is None:
-                explorer.request_partition(grid.source.partition_of(grid.at(line)))
+                explorer.request_partition(grid.source.partition_of(line))
         return UIContent(lambda number: lines[number], line_count=len(lines), show_cursor=False)
 
     def mouse_handler(self, mouse_event: MouseEvent) -> NotImplementedOrNone:

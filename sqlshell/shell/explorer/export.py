@@ -80,13 +80,6 @@ async def export_table(explorer: Explorer, path: Own) -> None:
 async def _batches(grid: Grid) -> AsyncIterator[list[Row]]:
     """The rows that can be reached, in batches."""
     pages = grid.source
-    if grid.order is not None:
-        for number in grid.order:
-            await pages.load_row(number)
-            row = pages.original(number)
-            if row is not None:
-                yield [row]
-        return
     for number in pages.partitions():
         await pages.load(number)
         yield [row for row in map(pages.original, pages.rows_of(number)) if row is not None]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from msgspec import Struct
 
@@ -65,8 +64,6 @@ class Grid:
         self.row = self.place = self.top = self.left = 0
         self.frozen = 0
         """How many columns on the left stay in view."""
-        self.order: list[int] | None = None
-        """The filtered rows of the source in their sorted order; None for all its rows."""
         self.anchor: tuple[int, int] | None = None
         """The start of the selection."""
         self.pattern: re.Pattern[str] | None = None
@@ -89,25 +86,21 @@ class Grid:
     @property
     def count(self) -> int:
         """The number of rows that can be reached."""
-        return self.source.total if self.order is None else len(self.order)
+        return self.source.total
 
     @property
     def current(self) -> GridColumn:
         return self.visible[self.place]
 
-    def at(self, line: int) -> int:
-        """The row of the source that a line shows."""
-        return line if self.order is None else self.order[line]
-
     def number(self, line: int) -> int | None:
         """The row of the result that a line shows; None if it is not in memory."""
         if self.source is self.pages:
-            return self.at(line)
+            return line
         row = self.source.original(line)
         return None if row is None else int(row[-1] or 0)
 
     def line(self, line: int) -> Row | None:
-        return self.source.row(self.at(line)) if line < self.count else None
+        return self.source.row(line) if line < self.count else None
 
     @property
     def position(self) -> GridPosition:
@@ -158,26 +151,12 @@ class Grid:
             self.columns[one], self.columns[other] = self.columns[other], self.columns[one]
             self.place = to
 
-    def arrange(self, keep: Callable[[Row], bool] | None, key: Callable[[Row], Any] | None, *, down: bool) -> None:
-        """Filter and sort the rows in memory; None and None show all rows again."""
-        before = (self.number(self.row) or 0) if self.count else 0
-        self.source = self.pages
-        if keep is None and key is None:
-            self.order = None
-        else:
-            rows = [(number, row) for number, row in self.pages.loaded_rows() if keep is None or keep(row)]
-            if key is not None:
-                by = key
-                rows.sort(key=lambda item: by(item[1]), reverse=down)
-            self.order = [number for number, _ in rows]
-        self.top = 0
-        self.go(row=before if self.order is None else 0)
-
     def show(self, source: Pages) -> None:
-        """Show rows of the result that another source has, each with its number as its last value."""
-        self.source, self.order = source, None
+        """Show all rows of the result, or those that another source has, each with its number as its last value."""
+        row = (self.number(self.row) or 0) if self.count and source is self.pages else 0
+        self.source = source
         self.top = 0
-        self.go(row=0)
+        self.go(row=row)
 
     def selection(self) -> tuple[range, Sequence[GridColumn]]:
         """The selected lines and columns; the cell of the cursor if nothing is selected."""

@@ -12,13 +12,16 @@ from sqlshell.origin import Own
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.lines import folded
 from sqlshell.result import Table
+from sqlshell.shell.explorer.arrangement import Arrangement, arranged
 from sqlshell.shell.explorer.explorer import Explorer, pattern
 from sqlshell.shell.explorer.export import copy_cells, export_table
 from sqlshell.shell.explorer.grid import STEP
 from sqlshell.shell.explorer.pages import Pages
-from sqlshell.shell.explorer.summary import facts_of_values, pretty, sort_key, summary
-from sqlshell.shell.explorer.whole_rows import WINDOW, Arrangement, arranged, facts_of
+from sqlshell.shell.explorer.summary import facts_of, pretty, summary
 from sqlshell.shell.results.crosstab import place
+
+WINDOW: Final = 1_000
+"""The most rows of a file that are read together."""
 
 HELP: Final = (
     ("arrows, h j k l", "move; PgUp, PgDn and Space scroll by a screen"),
@@ -92,18 +95,12 @@ def bindings(explorer: Explorer) -> KeyBindings:
     def statistics() -> None:
         at, column = grid.current.at, grid.current.column
 
-        def of_memory() -> None:
-            values = [row[at] for _, row in pages.loaded_rows()]
-            note = pages.extent if pages.whole else f"only the {len(values):,} rows in memory, of {pages.total:,}"
-            explorer.read(summary(column, facts_of_values(column, values), note))
-
         async def of_table(table: Table) -> None:
-            explorer.read(summary(column, await facts_of(table, at), pages.extent))
+            facts = await facts_of(table, at)
+            note = pages.extent if pages.complete else f"only the {facts.rows:,} rows in memory, of {pages.total:,}"
+            explorer.read(summary(column, facts, note))
 
-        if pages.whole or not pages.has_table:
-            of_memory()
-        else:
-            explorer.start(lambda: _read_table(explorer, of_table, of_memory))
+        explorer.start(lambda: _read_table(explorer, of_table))
 
     @on("v")
     def select() -> None:
@@ -128,16 +125,12 @@ def bindings(explorer: Explorer) -> KeyBindings:
 On = Callable[..., Callable[[Callable[[], None]], None]]
 
 
-async def _read_table(
-    explorer: Explorer, use: Callable[[Table], Awaitable[None]], without_table: Callable[[], None]
-) -> None:
-    """Pass all rows to `use` as a table; call `without_table` if the service has no file of them."""
-    explorer.message = "reading all rows; Esc stops"
-    explorer.app.invalidate()
-    table = await explorer.pages.table()
-    if table is None:
-        without_table()
-    else:
+async def _read_table(explorer: Explorer, use: Callable[[Table], Awaitable[None]]) -> None:
+    """Pass all rows to `use` as a table, or those in memory if the service has no file of them."""
+    if not explorer.pages.whole:
+        explorer.message = "reading all rows; Esc stops"
+        explorer.app.invalidate()
+    async with explorer.pages.table() as table:
         await use(table)
     explorer.message = ""
 
@@ -197,7 +190,7 @@ def _search_keys(explorer: Explorer, on: On) -> None:
             if row is None:
                 explorer.message = f"searching row {line + 1:,}; Esc stops"
                 explorer.app.invalidate()
-                row = await grid.source.load_row(grid.at(line))
+                row = await grid.source.load_row(line)
             for number, shown in enumerate(grid.visible):
                 value = row[shown.at] if row is not None else None
                 if value is not None and grid.pattern.search(value):
@@ -237,12 +230,13 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
     """The column that rows are sorted by, and whether in descending order."""
 
     def arrange() -> None:
-        """Apply filter and sort order, to all rows if they are in memory or the service has a file of them."""
-        if (condition is None and order is None) or pages.whole or not pages.has_table:
+        """Apply filter and sort order."""
+        if condition is None and order is None:
             explorer.stop()
-            arrange_memory()
+            explorer.sorted = ""
+            grid.show(pages)
         else:
-            explorer.start(lambda: _read_table(explorer, arrange_table, arrange_memory))
+            explorer.start(lambda: _read_table(explorer, arrange_table))
 
     def description() -> str:
         parts = []
@@ -252,26 +246,17 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
             parts.append(f"sorted by {printable(pages.columns[order[0]].name)}{' desc' if order[1] else ''}")
         return ", ".join(parts)
 
-    def arrange_memory() -> None:
-        keep, key = None, None
-        if condition is not None:
-            at, wanted = condition[0], pattern(condition[1])
-            keep = lambda row: row[at] is not None and wanted.search(row[at]) is not None  # noqa: E731
-        if order is not None:
-            by, column = order[0], pages.columns[order[0]]
-            key = lambda row: sort_key(column, row[by])  # noqa: E731
-        grid.arrange(keep, key, down=order is not None and order[1])
-        text = description()
-        part = "" if pages.whole or not text else f" (only the {sum(1 for _ in pages.loaded_rows()):,} rows in memory)"
-        explorer.sorted = text + part
-
     async def arrange_table(table: Table) -> None:
         keep = None if condition is None else (condition[0], pattern(condition[1]))
         window = max(1, min(WINDOW, pages.total // len(pages.partitions())))
+        if not pages.complete or pages.whole:
+            # The table has them only for this one time.
+            window = max(1, pages.total)
         source = Pages(await arranged(table, pages.columns, Arrangement(keep, order), window))
         await source.open()
         grid.show(source)
-        explorer.sorted = description()
+        rows = 0 if pages.complete else sum(1 for _ in pages.loaded_rows())
+        explorer.sorted = description() + (f" (only the {rows:,} rows in memory)" if rows else "")
 
     @on("&")
     def filter_rows() -> None:

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 
 from sqlshell.output.changes import with_hex
-from sqlshell.result import Batch, Result, Table
+from sqlshell.output.typed.text_table import text_table
+from sqlshell.result import Batch, Column, HeldBatches, Result, Table
 
 MOST_ROWS = 25_000
 MOST_BYTES = 24 << 20
@@ -76,14 +78,32 @@ class Pages:
         return len(rows)
 
     @property
-    def has_table(self) -> bool:
-        """Whether the service may have the result as a file."""
-        return self._result.whole is not None
+    def complete(self) -> bool:
+        """Whether table() has all rows, as far as is known."""
+        return self.whole or self._result.whole is not None
 
-    async def table(self) -> Table | None:
-        """All rows as a table for queries, which close() closes; None if the service has no file of them. Raises the
-        errors of reading it.
+    @contextlib.asynccontextmanager
+    async def table(self) -> AsyncIterator[Table]:
+        """The rows as a table for queries: all of them if they are in memory, or if the service has a file of them;
+        otherwise those that are in memory. Raises the errors of reading them.
         """
+        if not self.whole and (table := await self._file()) is not None:
+            yield table
+            return
+        rows = [
+            [*row, str(at)]
+            for number in sorted(self._loaded)
+            for at, row in enumerate(self._loaded[number], self._starts[number])
+        ]
+        columns = [*self.columns, Column("number")]
+        held = await text_table(Result(columns, HeldBatches(Batch(len(columns), rows=rows))), numbered=True)
+        try:
+            yield held
+        finally:
+            held.close()
+
+    async def _file(self) -> Table | None:
+        """The table of the service's file, which close() closes; None if there is none."""
         if self._table is None and self._result.whole is not None:
             self._table = await self._result.whole.table()
             if self._table is None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -12,9 +10,11 @@ from msgspec import Struct
 
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.display import indented
-from sqlshell.result import Column
+from sqlshell.result import Column, StoredColumn, Table
 from sqlshell.runtime.streams import in_locale
-from sqlshell.shell.charts.charts import bin_label, bins
+from sqlshell.shell.charts.charts import bin_label
+from sqlshell.shell.charts.drawn_rows import histogram_bins, number
+from sqlshell.shell.explorer.arrangement import shown_text
 
 BAR = 30
 MOST_COMMON = 10
@@ -42,18 +42,37 @@ class ColumnFacts(Struct):
     common: Sequence[tuple[str, int]] = ()
 
 
-def facts_of_values(column: Column, values: Sequence[str | None]) -> ColumnFacts:
-    present = [value for value in values if value is not None]
-    facts = ColumnFacts(len(values), len(values) - len(present), len(set(present)))
-    numbers = [number for number in map(_number, present) if number is not None] if column.kind.numeric else []
-    if numbers:
-        exact = dict(zip(map(_number, present), present, strict=True))
-        mean = math.fsum(numbers) / len(numbers)
-        facts.numbers = NumberFacts(exact[min(numbers)], exact[max(numbers)], mean, *bins(numbers))
-    elif present:
-        facts.least, facts.most = min(present), max(present)
-        facts.common = Counter(present).most_common(MOST_COMMON)
+async def facts_of(table: Table, at: int) -> ColumnFacts:
+    """The statistics of a column. Raises OutputError."""
+    column = table.columns[at]
+    text = shown_text(column)
+    if column.column.kind.numeric:
+        numbers = await _numbers(table, column, text)
+    else:
+        numbers = None
+    ((rows, present, distinct, least, most),) = await table.query(
+        f"SELECT count(*), count({text}), count(DISTINCT {text}), min({text}), max({text}) FROM {table.source}"
+    )
+    facts = ColumnFacts(rows=rows, nulls=rows - present, distinct=distinct, numbers=numbers)
+    if numbers is None and present:
+        facts.least, facts.most = least, most
+        facts.common = [
+            (value, count)
+            for value, count in await table.query(
+                f"SELECT {text}, count(*) FROM {table.source} WHERE {column.name} IS NOT NULL GROUP BY 1 "
+                f"ORDER BY 2 DESC, min(file_row_number) LIMIT {MOST_COMMON}"
+            )
+        ]
     return facts
+
+
+async def _numbers(table: Table, column: StoredColumn, text: str) -> NumberFacts | None:
+    source = f"(SELECT {number(column)} AS x, {text} AS s FROM {table.source}) WHERE isfinite(x)"
+    edges, counts = await histogram_bins(table, source)
+    if not edges:
+        return None
+    ((least, most, mean),) = await table.query(f"SELECT arg_min(s, x), arg_max(s, x), avg(x) FROM {source}")
+    return NumberFacts(least, most, mean, edges, counts)
 
 
 def summary(column: Column, facts: ColumnFacts, note: str) -> str:
@@ -98,22 +117,6 @@ def pretty(column: Column, value: str | None) -> str:
             except (ValueError, RecursionError):
                 text = value
     return printable(text, "\n\t")
-
-
-def sort_key(column: Column, value: str | None) -> tuple[int, float, str]:
-    """A sort key: NULLs last, numbers by value, everything else as text."""
-    if value is None:
-        return 2, 0.0, ""
-    number = _number(value) if column.kind.numeric else None
-    return (0, number, "") if number is not None else (1, 0.0, value)
-
-
-def _number(value: str) -> float | None:
-    try:
-        number = float(value)
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
 
 
 def _histogram(edges: Sequence[float], counts: Sequence[int]) -> list[str]:

@@ -1,4 +1,4 @@
-"""Charts of all rows of a large result: DuckDB reduces them, in the result's file, to what is drawn."""
+"""Charts of the rows of a result, which DuckDB reduces to what is drawn."""
 
 from __future__ import annotations
 
@@ -35,11 +35,11 @@ _YEARS = "BETWEEN -62135596800 AND 253402300799"
 """Seconds since 1970 of the years 1 to 9999: no others can be on an axis."""
 
 
-async def whole_chart(table: Table, columns: Sequence[Column], words: Sequence[str]) -> Chart | None:
-    """The chart of all rows of a result, as chart() makes it of rows in memory. None for points above more than
-    MOST_TEXTS texts.
+async def chart(table: Table, columns: Sequence[Column], words: Sequence[str]) -> Chart | None:
+    """The chart of a result; `words` are a kind, the column for x, and those for y, each optional. None for points
+    above more than MOST_TEXTS texts.
 
-    Raises UsageError and OutputError.
+    Raises UsageError for columns that do not exist, and if there is nothing to draw, and OutputError.
     """
     ((count,),) = await table.query(f"SELECT count(*) FROM {table.source}")
     kind, places = kind_and_columns(columns, words, empty=not count)
@@ -106,8 +106,9 @@ def _position(column: StoredColumn) -> str | None:
         return None
     moment = column.name
     if column.is_text:
-        type_name = "TIME" if kind is Kind.TIME else "TIMESTAMPTZ" if "LTZ" in column.column.type else "TIMESTAMP"
-        moment = f"TRY_CAST({moment} AS {type_name})"
+        # Without an offset it is in UTC, and a time of day is counted from midnight.
+        day = "'1970-01-01 ' || " if kind is Kind.TIME else ""
+        moment = f"TRY_CAST({day}{moment} AS TIMESTAMPTZ)"
     seconds = f"epoch({moment})"
     return f"CASE WHEN {seconds} {_YEARS} THEN {seconds} END"
 

@@ -1,4 +1,4 @@
-"""All rows of a large result, filtered, sorted and counted by DuckDB in the result's file."""
+"""The rows of a result, filtered and sorted by DuckDB."""
 
 from __future__ import annotations
 
@@ -10,11 +10,6 @@ from msgspec import Struct
 from sqlshell.interface.strings import literal
 from sqlshell.interface.types import Kind
 from sqlshell.result import Batch, Column, HeldBatches, Result, StoredColumn, Table
-from sqlshell.shell.charts.whole_chart import histogram_bins, number
-from sqlshell.shell.explorer.summary import MOST_COMMON, ColumnFacts, NumberFacts
-
-WINDOW = 1_000
-"""The most rows that are read together."""
 
 SHOWN = "shown"
 """The table of the rows that are shown."""
@@ -36,7 +31,7 @@ async def arranged(table: Table, columns: Sequence[Column], arrangement: Arrange
     if arrangement.keep is not None:
         at, pattern = arrangement.keep
         flags = "i" if pattern.flags & re.IGNORECASE else "c"
-        where = f"WHERE regexp_matches({_text(table.columns[at])}, {literal(pattern.pattern)}, '{flags}')"
+        where = f"WHERE regexp_matches({shown_text(table.columns[at])}, {literal(pattern.pattern)}, '{flags}')"
     order = "file_row_number"
     if arrangement.order is not None:
         at, down = arrangement.order
@@ -65,49 +60,17 @@ async def arranged(table: Table, columns: Sequence[Column], arrangement: Arrange
     return Result(list(columns), HeldBatches(await fetch(0)), row_counts=counts, partition=fetch)
 
 
-async def facts_of(table: Table, at: int) -> ColumnFacts:
-    """The statistics of a column over all rows. Raises OutputError."""
-    column = table.columns[at]
-    text = _text(column)
-    if column.column.kind.numeric:
-        numbers = await _numbers(table, column, text)
-    else:
-        numbers = None
-    ((rows, present, distinct, least, most),) = await table.query(
-        f"SELECT count(*), count({text}), count(DISTINCT {text}), min({text}), max({text}) FROM {table.source}"
-    )
-    facts = ColumnFacts(rows=rows, nulls=rows - present, distinct=distinct, numbers=numbers)
-    if numbers is None and present:
-        facts.least, facts.most = least, most
-        facts.common = [
-            (value, count)
-            for value, count in await table.query(
-                f"SELECT {text}, count(*) FROM {table.source} WHERE {column.name} IS NOT NULL GROUP BY 1 "
-                f"ORDER BY 2 DESC, min(file_row_number) LIMIT {MOST_COMMON}"
-            )
-        ]
-    return facts
-
-
-async def _numbers(table: Table, column: StoredColumn, text: str) -> NumberFacts | None:
-    source = f"(SELECT {number(column)} AS x, {text} AS s FROM {table.source}) WHERE isfinite(x)"
-    edges, counts = await histogram_bins(table, source)
-    if not edges:
-        return None
-    ((least, most, mean),) = await table.query(f"SELECT arg_min(s, x), arg_max(s, x), avg(x) FROM {source}")
-    return NumberFacts(least, most, mean, edges, counts)
-
-
-def _text(column: StoredColumn) -> str:
+def shown_text(column: StoredColumn) -> str:
     """SQL for a value as it is shown."""
-    if column.column.kind is Kind.BYTES:
-        value = f"from_base64({column.name})" if column.is_text else column.name
-        return f"('\\x' || lower(hex({value})))"
-    return column.string
+    if column.column.kind is not Kind.BYTES:
+        return column.string
+    # A text that is not base64 is shown as it is.
+    value = f"TRY(from_base64({column.name}))" if column.is_text else column.name
+    return f"coalesce('\\x' || lower(hex({value})), {column.string})"
 
 
 def _keys(column: StoredColumn) -> list[str]:
     """SQL for what the rows are sorted by: numbers and times by value, everything else as text."""
     if not column.is_text:
         return [column.name]
-    return [f"TRY_CAST({column.name} AS DOUBLE)", column.string] if column.column.kind.numeric else [column.string]
+    return [f"TRY_CAST({column.name} AS DOUBLE)", column.string] if column.column.kind.numeric else [shown_text(column)]
