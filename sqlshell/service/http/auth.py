@@ -101,17 +101,21 @@ class Gate:
 
     async def _unauthorized(self, scope: Scope, given: Sequence[str]) -> Response | None:
         """The refusal of a request that has no valid token and needs one."""
+        connection = connection_of(scope)
         if scope["path"] in OPEN or (scope["type"] == "websocket" and scope["path"].startswith(STREAMS)):
+            if connection is not None:
+                await connection.connections.take_turn("")
             return None
         try:
             caller = await self._caller(scope, given)
         except Unavailable:
             return message(UNAVAILABLE, 503, NOT_RUN | {"Retry-After": "2"})
+        if connection is not None:
+            await connection.connections.take_turn(caller.token_id if caller is not None else "")
         if len(given) > 1:
             return _denied("the request has more than one Authorization header")
         if caller is None:
             return _denied("invalid token" if any(given) else "a bearer token is required")
-        connection = connection_of(scope)
         if connection is not None and (refusal := connection.note_token(caller.token_id)):
             return message(refusal, 429, {"Connection": "close"})
         scope["caller"] = caller
