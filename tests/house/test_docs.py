@@ -116,3 +116,14 @@ def test_the_changelog_begins_with_the_version_of_the_code() -> None:
     assert "unreleased" not in dates[1:]
     kinds = {"Added", "Changed", "Deprecated", "Removed", "Fixed", "Security"}
     assert set(re.findall(r"^### (.+)$", text, re.M)) <= kinds
+
+
+def test_the_messages_that_the_page_for_trouble_quotes_are_those_of_the_program() -> None:
+    """The words between what differs from case to case: names in quotes, files and variables."""
+    package = "\n".join(path.read_text() for path in sorted(ROOT.joinpath("sqlshell").rglob("*.py")))
+    shown = [row.split(" | ")[0] for row in docs("trouble.md").splitlines() if row.startswith("| ")]
+    quoted = [span for cell in shown for span in re.findall(r"`([^`]+ [^`]+)`", cell)]
+    assert len(quoted) >= 5
+    for message in quoted:
+        words = max(re.split(r"'\w+'|\S+\.duckdb|[A-Z]+_[A-Z]+|…", message), key=len)
+        assert words.strip() in package, message
