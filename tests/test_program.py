@@ -52,6 +52,13 @@ def test_a_command_in_backticks_that_was_interrupted(program: Program) -> None:
     assert (done.code, done.err.splitlines()[0]) == (130, "error: interrupted")
 
 
+def test_what_a_script_does_not_run_after_it_is_counted(program: Program) -> None:
+    """Ctrl-C is for the command and for the shell, which waits for it."""
+    done = program("-c", "\\set x `kill -INT $PPID; kill -INT $$`\nselect 1;\n\\echo x")
+    assert (done.code, done.out) == (130, "")
+    assert done.err == "error: interrupted\nwarning: 1 statement and 1 command were not run\n"
+
+
 def test_the_same_on_a_remote_service(program: Program, served: Served) -> None:
     done = program("-c", "select 42 as answer", "--format", "csv", env=remote(served))
     assert (done.code, done.out, done.err) == (0, "answer\n42\n", "")

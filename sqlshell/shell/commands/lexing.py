@@ -2,8 +2,7 @@
 
 Blanks separate arguments; 'single quotes' quote text, with `''` and C's escapes; "double quotes" group words;
 `:x`, `:'x'`, `:"x"` and `:{?x}` are replaced by values of variables and not split; `backticks` are replaced by the
-output of a shell command. A value from a service is allowed in backticks only as `:'x'`, which is quoted for the shell;
-the output then counts as coming from the service too.
+output of a shell command, in which a value from a service is refused.
 """
 
 from __future__ import annotations
@@ -11,11 +10,11 @@ from __future__ import annotations
 import re
 import signal
 import subprocess
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final
 
 from sqlshell.errors import Interrupted, UsageError, reason
-from sqlshell.origin import Own, Text, joined, own_text, refused, service_text
+from sqlshell.origin import Own, Text, joined, own_text
 from sqlshell.sql.variables import REFERENCE, reference_value
 
 _PART: Final = re.compile(
@@ -25,21 +24,6 @@ _PART: Final = re.compile(
 )
 _ESCAPE: Final = re.compile(r"((?:\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}))++)|\\(.)|''", re.DOTALL)
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
-
-_PLAIN: Final = re.compile(r"(?:[\w/=.,:@%+\- \t|;&]++|'[^']*+')*+")
-"""The text that may precede a quoted word, so that the shell interprets its quotes as quotes."""
-_LAST: Final = re.compile(r"(?:'[^']*+'|[^'|;&])*+\Z")
-_ARGUMENT: Final = re.compile(r"[ \t]*+(?:\w++=\S*+[ \t]++)*+(?P<command>[^ \t=]++)[ \t].*", re.DOTALL)
-"""A command name followed by arguments."""
-_PRINTERS: Final = frozenset({"basename", "dirname", "echo", "expr", "printf", "tr"})
-"""Programs that only print their arguments or what they compute from them; only their arguments may come from a
-service."""
-_FILTERS: Final = _PRINTERS | {
-    *("base64", "cat", "cut", "fold", "grep", "head", "md5sum", "nl", "od", "rev", "sha1sum", "sha256sum", "sort"),
-    *("tail", "true", "uniq", "wc"),
-}
-"""Programs that also may be in such a command: none runs what it reads."""
-_SEPARATORS: Final = re.compile(r"[|;&]++")
 
 Runner = Callable[[Own], str]
 
@@ -120,9 +104,7 @@ def _substituted(part: re.Match[str], values: Mapping[str, Text], run: Runner, *
     if part["double"] is not None:
         return own_text(Own(f'"{part["double"]}"' if quotes else part["double"]))
     if part["shell"] is not None:
-        command, source = _for_shell(part["shell"], values)
-        output = run(command)
-        return service_text(output, source) if source else own_text(Own(output))
+        return own_text(Own(run(_for_shell(part["shell"], values))))
     return own_text(Own(part["bare"]))
 
 
@@ -135,63 +117,20 @@ def _unescaped(match: re.Match[str]) -> str:
     return "'" if char is None else _NAMED.get(char, char)
 
 
-def _for_shell(text: str, values: Mapping[str, Text]) -> tuple[Own, str]:
-    """A shell command with its variables substituted, and the source of a part that came from a service.
+def _for_shell(text: str, values: Mapping[str, Text]) -> Own:
+    """A shell command with its variables substituted; `:'x'` is quoted for the shell.
 
-    `:'x'` is quoted for the shell. Raises UsageError for a value from a service that the shell might not read as one
-    word.
+    Raises UsageError for a value from a service.
     """
     import shlex
 
     pieces: list[str] = []
-    seen: list[str] = []  # the same, with an empty word in place of each value from a service
-    done, source = 0, ""
+    done = 0
     for match in REFERENCE.finditer(text):
         name = match[1] or match[2]
         if name is None or name not in values:
             continue
-        value, before = values[name], text[done : match.start()]
-        if value.foreign and match[1] is not None:
-            raise refused("part of a command in backticks", f":{name}")
-        if value.foreign and not _one_word("".join([*seen, before]), value.text):
-            raise _not_one_word(name)
-        word = value.text if match[1] is not None else shlex.quote(value.text)
-        pieces += [before, word]
-        seen += [before, "''" if value.foreign else word]
-        source = f":'{name}'" if value.foreign else source
+        value = values[name].own("part of a command in backticks")
+        pieces += [text[done : match.start()], value if match[1] is not None else shlex.quote(value)]
         done = match.end()
-    if source and not _only_filters("".join([*seen, text[done:]])):
-        raise _not_one_word(source[2:-1])
-    return Own("".join([*pieces, text[done:]])), source
-
-
-def _not_one_word(name: str) -> UsageError:
-    return UsageError(
-        f":'{name}' came from the service; in backticks it may only be an argument of a command that prints it",
-        f"example: `printf %s :'{name}' | cut -c1-8`; for other commands, check the value first: \\trust {name} REGEX",
-    )
-
-
-def _one_word(before: str, value: str) -> bool:
-    """Whether a quoted word after this part of a command is printed; it is not a file, option or command."""
-    last = _LAST.search(before)
-    if not _PLAIN.fullmatch(before) or last is None:
-        return False
-    match = _ARGUMENT.fullmatch(last[0])
-    if match is None or match["command"] not in _PRINTERS:
-        return False
-    first = not last[0][match.end("command") :].strip()
-    return not (value.startswith("-") and before[-1:].isspace() and (first or match["command"] != "printf"))
-
-
-def _only_filters(command: str) -> bool:
-    """Whether each part of a command is one of the programs that run nothing."""
-    if not _PLAIN.fullmatch(command):
-        return False
-    bare = re.sub(r"'[^']*+'", "''", command)
-    parts = [part.split() for part in _SEPARATORS.split(bare)]
-    return all(_program(part) in _FILTERS for part in parts if part)
-
-
-def _program(words: Sequence[str]) -> str:
-    return next((word for word in words if not re.match(r"\w+=", word)), "")
+    return Own("".join([*pieces, text[done:]]))

@@ -11,6 +11,7 @@ import contextlib
 import os
 import time
 from collections.abc import AsyncGenerator, Coroutine, Iterator
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -89,7 +90,7 @@ class Foreground:
     @property
     def busy(self) -> bool:
         """Whether there is a statement to interrupt."""
-        return self._at_hand or (self._task is not None and not self._task.done())
+        return self._at_hand or (self._task is not None and (not self._task.done() or was_interrupted(self._task)))
 
     @property
     def interrupted(self) -> bool:
@@ -159,6 +160,8 @@ class Foreground:
             return True
         if self._task is None or not self.busy:
             return False
+        if self._task.done():
+            return True
         running = self._session.running
         self._interrupts += 1
         if self._leave_timer is not None and self._interrupts == 3:
@@ -495,6 +498,11 @@ class Foreground:
             return False
         lost = isinstance(error, ServiceError) and not isinstance(error, UnknownStatement)
         return lost and not is_repeatable(running.statement)
+
+
+def was_interrupted(task: asyncio.Task[Any]) -> bool:
+    """Whether what a task waited for has ended by Ctrl-C itself, as a command that got the signal too."""
+    return task.done() and not task.cancelled() and isinstance(task.exception(), Interrupted)
 
 
 def _ignore(echo: ContextEcho | None) -> None:

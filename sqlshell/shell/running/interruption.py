@@ -9,7 +9,7 @@ from typing import Any, TypeVar
 
 from sqlshell.errors import Interrupted
 from sqlshell.shell.front_end import Progress
-from sqlshell.shell.running.foreground import Foreground
+from sqlshell.shell.running.foreground import Foreground, was_interrupted
 from sqlshell.shell.running.statement import Running
 from sqlshell.shell.session import Session
 
@@ -40,7 +40,7 @@ class Interruption:
     def interrupt(self) -> bool:
         """For a statement: ask the service to cancel it, then stop waiting. False if there is nothing left to do."""
         if self._command is not None:
-            return self._command.cancel()
+            return self._command.cancel() or was_interrupted(self._command)
         if self._foreground.busy:
             return self._foreground.interrupt()
         self.postpone()

@@ -51,6 +51,8 @@ class Resumer(Submitter):
         self._again: list[tuple[SessionState, Lexed]] = []
         """Statements of the session that have to run again before the next one that is not skipped."""
         self._skipped_count = 0
+        self._restart = ""
+        """The place of the first step that runs: steps after it may be skipped, because no rollback undoes them."""
         self._step: Step | None = None
         """The step of the statement that is sent next."""
 
@@ -208,8 +210,11 @@ class Resumer(Submitter):
         for state, statement in again:
             if state is self._session.state:
                 await self.send(submission_of(statement))
-        if step is not None and self._skipped_count and not self._checkpoint.continues:
-            self._say_skipped(f"continuing at {step.place}")
+        if step is None:
+            return
+        self._restart = self._restart or step.place
+        if self._skipped_count and not self._checkpoint.continues:
+            self._say_skipped(f"continuing at {self._restart}")
 
     def _say_skipped(self, then: str) -> None:
         count, self._skipped_count = self._skipped_count, 0

@@ -179,6 +179,15 @@ def test_a_commit_that_rolls_back_undoes_its_statements(run: Run) -> None:
     assert run.sent == ["begin", "insert 2", "commit", "insert 3"]
 
 
+def test_the_run_continues_where_its_transaction_began(run: Run) -> None:
+    script = "insert 1;\nbegin;\n\\! true\ninsert 2;\n"
+    answers = {"insert 1": OUTSIDE, "begin": IN_TRANSACTION}
+    run(script, answers | {"insert 2": wrong()})
+    assert run(script, answers | {"insert 2": IN_TRANSACTION}, resume=True) == Exit.DONE
+    assert run.sent == ["begin", "insert 2"]
+    assert "2 statements and commands already done; continuing at x.sql:2\n" in run.err
+
+
 def test_a_result_that_is_not_written_again_is_a_warning(run: Run, tmp_path: Path) -> None:
     script = f"\\o {tmp_path}/out.csv\ninsert 1 returning a;\nselect 2 \\g {tmp_path}/other.csv\nwrong;\n\\o\n"
     run(script, {"wrong": wrong()})
