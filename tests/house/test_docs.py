@@ -106,8 +106,9 @@ def test_the_page_for_contributors_names_files_that_there_are() -> None:
 
 
 def test_the_changelog_begins_with_the_version_of_the_code() -> None:
-    """Releases have dates; the newest may be unreleased."""
+    """Releases have dates; the newest may be unreleased. What a user need not know stands in the commits."""
     text = (ROOT / "CHANGELOG.md").read_text()
+    assert max(len(section.splitlines()) for section in text.split("\n## ")) <= 100
     releases = re.findall(r"^## \[(.+?)\] - (unreleased|\d{4}-\d\d-\d\d)$", text, re.M)
     assert len(releases) == len(re.findall("^## ", text, re.M))
     assert releases[0][0] == __version__
