@@ -66,6 +66,7 @@ def test_every_page_is_in_the_index_and_every_link_leads_somewhere() -> None:
     for path in (
         ROOT / "README.md",
         ROOT / "SECURITY.md",
+        ROOT / "CHANGELOG.md",
         ROOT / ".github" / "CONTRIBUTING.md",
         *(ROOT / "docs").glob("*.md"),
     ):
@@ -75,6 +76,11 @@ def test_every_page_is_in_the_index_and_every_link_leads_somewhere() -> None:
             if anchor:
                 titles = re.findall(r"^#+ (.+)$", page.read_text(), re.M)
                 assert anchor in {re.sub(r"[^\w -]", "", title.lower()).replace(" ", "-") for title in titles}
+
+
+def test_each_page_says_first_for_whom_it_is() -> None:
+    pages = [path for path in (ROOT / "docs").glob("*.md") if path.stem not in {"index", "design", "engines", "speed"}]
+    assert [path.name for path in pages if not path.read_text().split("\n\n")[1].startswith("For ")] == []
 
 
 def test_readme_is_short() -> None:
