@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import contextlib
 import os
 import selectors
@@ -94,11 +95,7 @@ class LoopThread:
 
     def run(self, work: Coroutine[Any, Any, Given]) -> Given:
         """The result of a coroutine. An exception in this thread, such as KeyboardInterrupt, cancels it first."""
-        try:
-            future = asyncio.run_coroutine_threadsafe(work, self._loop)
-        except RuntimeError:
-            work.close()
-            raise
+        future = self.start(work)
         try:
             return future.result()
         except BaseException:
@@ -106,6 +103,19 @@ class LoopThread:
                 future.cancel()
                 asyncio.run_coroutine_threadsafe(_others(), self._loop).result()
             raise
+
+    def start(self, work: Coroutine[Any, Any, Given]) -> concurrent.futures.Future[Given]:
+        """Start a coroutine, without waiting. Raises RuntimeError if the loop is closed."""
+        try:
+            return asyncio.run_coroutine_threadsafe(work, self._loop)
+        except RuntimeError:
+            work.close()
+            raise
+
+    @property
+    def running(self) -> bool:
+        """Whether the thread has not ended."""
+        return self._thread.is_alive()
 
     @property
     def inherited(self) -> bool:
@@ -119,7 +129,7 @@ class LoopThread:
 
     def close(self) -> None:
         """Cancel what still runs, end the thread and wait for it. A second call does nothing."""
-        if self._thread.is_alive():
+        if self.running:
             self._loop.call_soon_threadsafe(self._loop.stop)
             if not self.here:
                 self._thread.join()

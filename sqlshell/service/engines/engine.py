@@ -298,6 +298,9 @@ class LocalSession(EngineSession, Protocol):
         """Return the query of a SELECT on a stream (`streams`), None for other statements. Raises Failure if it is not
         supported."""
 
+    def listed(self, sql: str) -> Rows:
+        """Return the rows of the service's own query, as the session sees them. Raises Failure."""
+
 
 Begun = Callable[[str], None]
 """Takes the engine's ID of the operation that a statement became, for ExternalEngine.reattach()."""

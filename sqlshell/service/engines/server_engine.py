@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import concurrent.futures
-import threading
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.runtime.event_loops import thread_loop
+from sqlshell.runtime.event_loops import LoopThread
 from sqlshell.service.engines.engine import (
     Begun,
     Capabilities,
@@ -31,53 +29,19 @@ WRITERS = 4
 T = TypeVar("T")
 
 
-class EngineLoop:
+class EngineLoop(LoopThread):
     """An event loop in a thread of its own, for all sessions of an engine.
 
     Rows that arrive never hold up the service's own loop, and statements that run hold no thread.
     """
 
-    def __init__(self, name: str) -> None:
-        self._loop = thread_loop()
-        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
-        self._thread.start()
-
-    @property
-    def running(self) -> bool:
-        return self._thread.is_alive()
-
-    def call(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and wait for it. For threads without an event loop."""
-        return self._future(work).result()
-
     async def wait(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine and await it in another event loop."""
-        return await asyncio.wrap_future(self._future(work))
+        return await asyncio.wrap_future(self.start(work))
 
     def post(self, work: Coroutine[Any, Any, None]) -> None:
         """Run a coroutine that catches its errors, without waiting. For any thread."""
-        self._future(work)
-
-    def close(self) -> None:
-        """End the loop and its thread; what still runs is canceled. A second call does nothing."""
-        if self.running:
-            self._loop.call_soon_threadsafe(self._loop.stop)
-            self._thread.join()
-
-    def _future(self, work: Coroutine[Any, Any, T]) -> concurrent.futures.Future[T]:
-        return asyncio.run_coroutine_threadsafe(work, self._loop)
-
-    def _run(self) -> None:
-        asyncio.set_event_loop(self._loop)
-        try:
-            self._loop.run_forever()
-            left = asyncio.all_tasks(self._loop)
-            for task in left:
-                task.cancel()
-            self._loop.run_until_complete(asyncio.gather(*left, return_exceptions=True))
-            self._loop.run_until_complete(self._loop.shutdown_asyncgens())
-        finally:
-            self._loop.close()
+        self.start(work)
 
 
 def ignore(value: object) -> None:
@@ -96,13 +60,13 @@ class ServerSession(ABC):
         return await self._loop.wait(self._execute(sql, options, sink, begun, store))
 
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
-        return self._loop.call(self._execute(sql, options, sink, ignore, ignore))
+        return self._loop.run(self._execute(sql, options, sink, ignore, ignore))
 
     def use(self, database: str, schema: str) -> None:
-        self._loop.call(self._use(database or self.database, schema))
+        self._loop.run(self._use(database or self.database, schema))
 
     def columns(self, relation: Relation, options: RunOptions) -> list[ColumnInfo]:
-        return self._loop.call(self._columns(relation))
+        return self._loop.run(self._columns(relation))
 
     def resolve(self, names: Sequence[str]) -> Relation:
         return completed(names, self.database, self.schema)
@@ -160,7 +124,7 @@ class ServerEngine(ResultFiles, ABC):
 
     def close(self) -> None:
         if self._loop.running:
-            self._loop.call(self._close())
+            self._loop.run(self._close())
         self._threads.shutdown()
         self.close_files()
         if not self._shares_loop:

@@ -35,7 +35,7 @@ async def begin():
     print(operations[0], flush=True)
     await running
 
-connection._loop.call(begin())
+connection._loop.run(begin())
 """
 
 

@@ -306,7 +306,7 @@ def test_a_session_that_the_server_ended_is_made_again(session: Session, spark_e
     first = session.connection.schema
     connection = session.connection
     session.run("select 1")
-    spark_engine._loop.call(connection.client.end(connection.handle))
+    spark_engine._loop.run(connection.client.end(connection.handle))
     failure = session.failure("select 1")
     assert failure.sql_state == "57P02"
     assert session.rows("select current_schema()") == [[first]]

@@ -10,7 +10,7 @@ import json
 import string
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, cast
+from typing import Any, Final, cast
 
 from msgspec import Struct
 
@@ -21,6 +21,7 @@ from sqlshell.service.engines.engine import (
     CatalogQuery,
     EngineSession,
     Listing,
+    LocalSession,
     ObjectQuery,
     Relation,
     Rows,
@@ -87,7 +88,7 @@ class DuckdbCatalog(ABC):
         return _told(_listing(query), self.read_listing)
 
     def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        return _found(query, cast(Querying, seen))
+        return _found(query, cast(LocalSession, seen))
 
     def inline(self, rows: Listing) -> str:
         return inline(rows)
@@ -212,19 +213,6 @@ KINDS = {
 """The engine's types by interface type, for rows of the service."""
 
 
-class Querying(Protocol):
-    """A session of the instance, with its place."""
-
-    @property
-    def database(self) -> str: ...
-
-    @property
-    def schema(self) -> str: ...
-
-    def listed(self, sql: str) -> Rows:
-        """Return the rows of the service's own query, as the session sees them. Raises Failure."""
-
-
 TEXT, BOOLEAN, NUMBER = "VARCHAR", "BOOLEAN", "BIGINT"
 
 
@@ -335,7 +323,7 @@ Entries = Mapping[str, list[dict[str, Any]]]
 """Rows of DuckDB's catalog functions about one relation: columns, constraints, indexes…"""
 
 
-def _found(query: ObjectQuery, seen: Querying) -> Listing:
+def _found(query: ObjectQuery, seen: LocalSession) -> Listing:
     """The answer. Raises Failure."""
     if query.kind == "relation":
         return _relation(query, seen)
@@ -357,7 +345,7 @@ def _found(query: ObjectQuery, seen: Querying) -> Listing:
     return Listing(columns, [list(row[: len(columns)]) for row in rows])
 
 
-def _sql(source: str, seen: Querying, within: str) -> str:
+def _sql(source: str, seen: LocalSession, within: str) -> str:
     """A query of a list, with the conditions on where things are, and on what is in the session's own place."""
     here = f"{same('database_name', seen.database)} AND {same('schema_name', seen.schema)}"
     return source.replace("{within}", within).replace("{here}", here)
@@ -368,7 +356,7 @@ def _kind(row: Sequence[str], query: ObjectQuery) -> str:
     return query.kinds.get((row[0], row[1], row[2]), row[3]).replace("_", " ")
 
 
-def _relation(query: ObjectQuery, seen: Querying) -> Listing:
+def _relation(query: ObjectQuery, seen: LocalSession) -> Listing:
     relation, kind = _named(query, seen)
     entries = _entries(relation, seen)
     if query.part == "columns":
@@ -386,7 +374,7 @@ def _relation(query: ObjectQuery, seen: Querying) -> Listing:
     return Listing([("What", TEXT), ("Name", TEXT), ("Definition", TEXT)], notes)
 
 
-def _named(query: ObjectQuery, seen: Querying) -> tuple[Relation, str]:
+def _named(query: ObjectQuery, seen: LocalSession) -> tuple[Relation, str]:
     """The relation of this name, and its kind. Raises Failure if there is none."""
     names = query.names
     name = same("name", names[-1])
@@ -407,7 +395,7 @@ def _named(query: ObjectQuery, seen: Querying) -> tuple[Relation, str]:
     return (rows[0][0], rows[0][1], rows[0][2]), _kind(rows[0], query)
 
 
-def _entries(relation: Relation, seen: Querying) -> Entries:
+def _entries(relation: Relation, seen: LocalSession) -> Entries:
     """What DuckDB's catalog functions say of a relation: rows as JSON, because their fields differ between versions."""
 
     def here(*columns: str) -> str:
@@ -487,7 +475,7 @@ def _notes(entries: Entries) -> list[list[str]]:
     return notes + [["Referenced by", quoted(row["table_name"]), row["constraint_text"]] for row in referring]
 
 
-def _further_notes(relation: Relation, entries: Entries, seen: Querying) -> list[list[str]]:
+def _further_notes(relation: Relation, entries: Entries, seen: LocalSession) -> list[list[str]]:
     made = _first(entries, "made")
     size = 0
     if "table_name" in made and made.get("estimated_size"):
@@ -525,7 +513,7 @@ def _statements(relation: Relation, kind: str, entries: Entries) -> str:
     return ";\n".join(text.strip().rstrip(";") for text in statements)
 
 
-def _macros(names: Sequence[str], seen: Querying) -> Listing:
+def _macros(names: Sequence[str], seen: LocalSession) -> Listing:
     """The statements that create the macros of a name. DuckDB does not report the default values of parameters."""
     conditions = [same("function_name", names[-1]), *(same("schema_name", part) for part in names[-2:-1])]
     rows = seen.listed(

@@ -111,7 +111,7 @@ class PostgresqlSession(ServerSession):
             return relation
         schema = names[-2] if len(names) > 1 else ""
         try:
-            rows = self._loop.call(self._guarded(self._ask(catalog_sql("schema of relation"), schema, relation[2])))
+            rows = self._loop.run(self._guarded(self._ask(catalog_sql("schema of relation"), schema, relation[2])))
         except Failure:
             return relation
         return (self.database, str(rows[0][0]), relation[2]) if rows else relation
@@ -119,7 +119,7 @@ class PostgresqlSession(ServerSession):
     def load(self, names: Sequence[str], columns: Sequence[str], path: Path, options: RunOptions) -> Outcome:
         relation = ".".join(map(always_quoted, names))
         listed = f" ({', '.join(map(always_quoted, columns))})" if columns else ""
-        return self._loop.call(self._guarded(self._load(relation, listed, copy_data(path), options)))
+        return self._loop.run(self._guarded(self._load(relation, listed, copy_data(path), options)))
 
     def lose_transaction(self) -> None:
         self._lost_transaction = True
@@ -128,16 +128,16 @@ class PostgresqlSession(ServerSession):
     def objects(self, query: ObjectQuery) -> Listing:
         """Objects of the session's database, with temporary tables and what the open transaction made. Raises
         Failure."""
-        return self._loop.call(self._guarded(catalog.described(query, self._listing)))
+        return self._loop.run(self._guarded(catalog.described(query, self._listing)))
 
     def described(self) -> Listing:
         """Return the session's connection, in one row. Raises Failure."""
-        described = self._loop.call(self._guarded(self._connected())).described()
+        described = self._loop.run(self._guarded(self._connected())).described()
         return Listing([(name, "VARCHAR") for name in DESCRIBED], [described])
 
     def asked(self, sql: str, *values: str) -> Rows:
         """Return the rows of the service's own statement, with "" for NULL. Raises Failure."""
-        rows = self._loop.call(self._guarded(self._ask(sql, *values)))
+        rows = self._loop.run(self._guarded(self._ask(sql, *values)))
         return [tuple(item or "" for item in row) for row in rows]
 
     async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:

@@ -22,7 +22,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.duckdb.catalog import INITIAL_SCHEMA, DuckdbCatalog, Querying
+from sqlshell.service.engines.duckdb.catalog import INITIAL_SCHEMA, DuckdbCatalog
 from sqlshell.service.engines.duckdb.published import PublishedRelations
 from sqlshell.service.engines.engine import (
     SPOOL,
@@ -272,7 +272,7 @@ class RemoteConnection(_Caller):
     lose_transaction = forwarded(EngineSession.lose_transaction)
     plan = forwarded(LocalSession.plan)
     stream_query = forwarded(LocalSession.stream_query)
-    listed = forwarded(Querying.listed)
+    listed = forwarded(LocalSession.listed)
 
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         if not isinstance(sink, Spool | Discard):

@@ -52,7 +52,7 @@ class SparkEngine(ServerEngine):
         self._own = self.connect()
         """The session that answers questions of the service."""
         try:
-            self._version = self._loop.call(self._begin())
+            self._version = self._loop.run(self._begin())
         except Failure as error:
             self.close()
             raise ServiceError(error.message) from error
@@ -102,10 +102,10 @@ class SparkEngine(ServerEngine):
         return await self._loop.wait(connection.taken_up(operation, options, sink))
 
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
-        return self._loop.call(catalog.listed(self._of(seen), query))
+        return self._loop.run(catalog.listed(self._of(seen), query))
 
     def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
-        return self._loop.call(catalog.described(self._of(seen), query))
+        return self._loop.run(catalog.described(self._of(seen), query))
 
     def inline(self, rows: Listing) -> str:
         return catalog.inline(rows)
