@@ -72,14 +72,14 @@ class ServerSession(ABC):
         return completed(names, self.database, self.schema)
 
     def cancel(self, *, force: bool = False) -> bool:
-        self._loop.post(self._disconnect() if force else self._cancel())
+        self._loop.post(self.disconnect() if force else self._cancel())
         return True
 
     def progress(self) -> float | None:
         return None
 
     def close(self) -> None:
-        self._loop.post(self._disconnect())
+        self._loop.post(self.disconnect())
 
     @abstractmethod
     def lose_transaction(self) -> None: ...
@@ -100,7 +100,7 @@ class ServerSession(ABC):
         """Ask the server to cancel the running statement, if any. Raises nothing."""
 
     @abstractmethod
-    async def _disconnect(self) -> None:
+    async def disconnect(self) -> None:
         """Close the connection to the server; a running statement fails with 57P02. Raises nothing."""
 
 

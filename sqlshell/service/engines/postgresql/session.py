@@ -159,7 +159,7 @@ class PostgresqlSession(ServerSession):
             raise
         except asyncio.CancelledError:
             # The statement may still run: only the end of its connection is certain to end it.
-            await self._disconnect()
+            await self.disconnect()
             raise
         finally:
             await self._end_cancellation()
@@ -325,7 +325,7 @@ class PostgresqlSession(ServerSession):
         if self._link is None or not self._link.usable:
             if self._link is not None and self.transaction:
                 raise ConnectionLost("")
-            await self._disconnect()
+            await self.disconnect()
             self._link = await self._server.open(self.database)
             await self._restore(self._link)
         self._check_canceled()
@@ -403,10 +403,6 @@ class PostgresqlSession(ServerSession):
             self._cancellation = None
 
     async def disconnect(self) -> None:
-        """End the session. Raises nothing."""
-        await self._disconnect()
-
-    async def _disconnect(self) -> None:
         link, self._link = self._link, None
         if link is not None:
             self._remade = True

@@ -99,7 +99,7 @@ class SparkSession(ServerSession):
                 return await self._received(running.continued(), "", options, sink)
         finally:
             self._running = None
-            await self._disconnect()
+            await self.disconnect()
 
     async def rows(self, plan: Any) -> list[dict[str, Any]]:
         """Return the rows of a plan, few, as Python objects by the names of the columns in lower case."""
@@ -272,7 +272,7 @@ class SparkSession(ServerSession):
             with suppress(grpc.RpcError):
                 await running.interrupt()
 
-    async def _disconnect(self) -> None:
+    async def disconnect(self) -> None:
         running, handle = self._running, self.lose()
         if running is not None:
             running.leave()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import bisect
+import functools
 import json
 from collections.abc import Callable, Collection
 from typing import Any, Final
@@ -187,8 +188,7 @@ class _Reader:
         self.changes: list[int] = []
         """The tokens where text of columns is replaced in any case."""
         self.from_earliest = False
-        self._is_own = is_own
-        self._own: dict[str, bool] = {}
+        self._is_own = functools.cache(is_own)
         self._values: dict[int, int] = {}
         """The first tokens of values by their last ones: of columns, calls, and expressions in parentheses, each with
         the subscripts, fields and arrows behind it."""
@@ -486,7 +486,7 @@ class _Reader:
         arguments = text.arguments(at + 1)
         if name == "json_query" and arguments and text.word(arguments[-1][0] + 1) == "RETURNING":
             return
-        if name != "to_timestamp" and self._is_there(name):
+        if name != "to_timestamp" and self._is_own(name):
             return
         variants = functions.variants(text, arguments, name)
         if self._in_definition(at) and any("lambda" in variant for variant in variants):
@@ -524,8 +524,3 @@ class _Reader:
         if self._kind == "ALTER":
             return self._default
         return self._kind not in _MACROS and self._columns < at < self.text.closing.get(self._columns, 0)
-
-    def _is_there(self, name: str) -> bool:
-        if name not in self._own:
-            self._own[name] = self._is_own(name)
-        return self._own[name]
