@@ -22,6 +22,7 @@ def read(folder: Path, name: str, data: str, most: int = 0, options: str = "") -
     [
         ("a.csv", "n\n99999999.999999999\n1\n", "DECIMAL(38,9)", ["99999999.999999999", "1.000000000"]),
         ("a.csv", "n\n-0.1234567890123456789\n", "DECIMAL(38,19)", ["-0.1234567890123456789"]),
+        ("a.csv", "n\n100000000000000000000\n2\n", "DECIMAL(38,0)", ["100000000000000000000", "2"]),
         ("a.json", '{"n":12345678901234567890123}\n{"n":2}\n', "DECIMAL(38,0)", ["12345678901234567890123", "2"]),
         ("a.json.gz", '[{"n":12345678901234567890123}]', "DECIMAL(38,0)", ["12345678901234567890123"]),
         ("a.json", '{"n":0.12345678901234567891}', "DECIMAL(38,20)", ["0.12345678901234567891"]),
@@ -43,6 +44,9 @@ def test_new_columns_hold_all_digits(tmp_path: Path, name: str, data: str, type_
         ("a.csv", ("1e5", "0.1234567890123456789")),
         ("a.csv", ("1.5", "0." + "1234567890" * 4)),
         ("a.json", ("1.5", "0." + "1234567890" * 4)),
+        ("a.csv", ("1", "123456789" * 4 + "123")),
+        ("a.csv", ("1", "1" + "0" * 38)),
+        ("a.json", ("1", "123456789" * 4 + "123")),
     ],
 )
 def test_digits_that_no_type_keeps_are_reported(tmp_path: Path, numbers: tuple[str, str], name: str) -> None:
@@ -53,6 +57,20 @@ def test_digits_that_no_type_keeps_are_reported(tmp_path: Path, numbers: tuple[s
         f"{name}, column n: some numbers have more digits than a DOUBLE can store; "
         "create the table with a VARCHAR column to keep all digits"
     ]
+
+
+@pytest.mark.parametrize(
+    ("header", "changed"),
+    [("a,A,b", "A to A_1"), ("a,b,a", "a to a_1"), ("a_1,b,c", "")],
+)
+def test_names_that_a_table_cannot_have_twice_are_reported(tmp_path: Path, header: str, changed: str) -> None:
+    loaded = read(tmp_path, "a.csv", f"{header}\n1,2,3\n")
+    assert loaded.warnings == ([f"a.csv: duplicate column names were changed: {changed}"] if changed else [])
+
+
+def test_a_row_of_another_width_is_described(tmp_path: Path) -> None:
+    loaded = read(tmp_path, "a.csv", "a,b,c\n1,2,3\n4,5\n6,7,8,9\n", most=2)
+    assert [reject.error for reject in loaded.rejects] == ["expected 3 columns, found 2", "expected 3 columns, found 4"]
 
 
 @pytest.mark.parametrize(("name", "data"), [("a.csv", "n\n1e400\n2.5\n"), ("a.json", '{"n":1e400}\n{"n":2.5}')])

@@ -39,7 +39,8 @@ class Loaded:
             scan = Scan(source, looked, matched.pairs)
             scan.run()
             self.unseen = scan.unseen_key()
-            self.types, self.warnings = scan.new_types()
+            self.types, warnings = scan.new_types()
+            self.warnings = [*looked.warnings, *warnings]
             self.dates = scan.date_warnings()
             self.rejects, _ = scan.rejects()
             self.staged = scan.rows(self.types)

@@ -29,6 +29,7 @@ from sqlshell.shell.loading.spec import FileLayout, SourceColumn, TargetColumn
 from sqlshell.shell.loading.types import MOST_DIGITS, as_json, exact, fits, nested, rounds, staged_type
 from sqlshell.sql.duckdb_types import BYTES, TEXT, is_nested
 from sqlshell.sql.identifiers import always_quoted, literal
+from sqlshell.text import format_count
 
 ROW_GROUP: Final = 40_960
 ROW_GROUP_BYTES: Final = 8 << 20
@@ -62,10 +63,13 @@ _CHANGED: Final = r"^([{\[]|-?[0-9]+[.eE])"
 _MARK: Final = secrets.token_hex(8)
 _COMPARED: Final = 100
 """The maximum number of digits with which a DOUBLE is written for the comparison; longer numbers count as changed."""
+_WIDE: Final = ("DOUBLE", "HUGEINT")
+"""Types of numbers that may have more digits than a column of a new table."""
 _CERTAIN: Final = 15
 """Digits that a DOUBLE always holds."""
 _DATE: Final = re.compile(r"%([dmy])(\W)%([dmy])\2%([dmyY])(.*)", re.DOTALL)
 _OPEN: Final = "unexpected end of data"
+_WRONG_WIDTH: Final = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
 _ESCAPES: Final = {"b": 8, "f": 12, "n": 10, "r": 13, "t": 9, "v": 11}
 _PARQUET: Final = (
     "FORMAT parquet, PARQUET_VERSION V2, COMPRESSION snappy, "
@@ -109,9 +113,9 @@ class Scan:
         self._connection = file.connection
         self._path = file.folder / "staged.parquet"
         self._limit = max(REJECTS, self._request.max_errors + 1)
-        # The numbers of a new table may have more digits than a DOUBLE, which shows itself when all are there.
+        # The numbers of a new table may have more digits than its type, which shows itself when all are there.
         undecided = self._request.create and self._request.format != "parquet"
-        self._undecided = [number for number, (source, _) in enumerate(pairs) if undecided and source.type == "DOUBLE"]
+        self._undecided = [number for number, (source, _) in enumerate(pairs) if undecided and source.type in _WIDE]
 
     def run(self) -> None:
         """Read and convert all rows."""
@@ -272,7 +276,7 @@ class Scan:
         """The types of the columns of a new table, and warnings: DECIMAL where a DOUBLE would change a number."""
         types, warnings = [target.type for _, target in self._pairs], []
         for number in self._undecided:
-            type_ = self._type_for(f"c{number}")
+            type_ = self._type_for(f"c{number}", integers=self._pairs[number][0].type == _WIDE[-1])
             types[number] = type_ or "DOUBLE"
             if not type_:
                 warnings.append(
@@ -281,8 +285,9 @@ class Scan:
                 )
         return types, warnings
 
-    def _type_for(self, text: str) -> str:
-        """The type that keeps all digits of the numbers in a staged column; "" if there is none.
+    def _type_for(self, text: str, *, integers: bool) -> str:
+        """The type that keeps all digits of the numbers in a staged column; "" if there is none. For `integers` that is
+        no DOUBLE.
 
         A number is unchanged if the DOUBLE, written with as many digits, is the same: 0.1, but also
         0.10000000000000001, which is how C and R write all digits of a DOUBLE.
@@ -303,7 +308,7 @@ class Scan:
             f"FROM {self._staged} WHERE bad_ IS NULL"
         ).fetchone()
         lossy, whole, places, scientific = row or (False, 0, 0, False)
-        if not lossy:
+        if not (lossy or integers):
             return "DOUBLE"
         return "" if scientific or whole + places > MOST_DIGITS else f"DECIMAL({MOST_DIGITS},{places})"
 
@@ -407,7 +412,7 @@ class Scan:
         unreadable = []
         for line, column, message, text, encoded, quote in rows:
             shown = names.get(column, column or "") if self._file.text else ""
-            error = short(message.partition('". ')[2] or message)
+            error = _WRONG_WIDTH.sub(_width, short(message.partition('". ')[2] or message))
             unreadable.append((int(line), Reject(int(line), shown, error, text or "", bool(encoded)), bool(quote)))
         return unreadable
 
@@ -542,6 +547,10 @@ def abbreviated(value: str | None) -> str:
 def _with_place(reject: Reject, line: int, row: str = "") -> Reject:
     cut = row if len(row) < LONGEST_REJECT else f"{row[:LONGEST_REJECT]}… (truncated)"
     return replace(reject, line=line, row=cut or reject.row)
+
+
+def _width(match: re.Match[str]) -> str:
+    return f"expected {format_count(int(match[1]), 'column')}, found {match[2]}"
 
 
 def _has_width(fields: Sequence[str], width: int) -> bool:

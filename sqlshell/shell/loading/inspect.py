@@ -307,7 +307,18 @@ class DataFile:
         read = {name: value for name, value in reader.items() if name not in {"dateformat", "timestampformat"}}
         options = "".join(f", {name} = {value}" for name, value in read.items())
         rows = f"read_csv({literal(self.path)}, auto_detect = false, {size}{options}"
-        return FileLayout(tuple(columns), headed, about, rows, tuple(reader.items()))
+        renamed = self._renamed(columns, reader, size) if headed and request.create else ()
+        return FileLayout(tuple(columns), headed, about, rows, tuple(reader.items()), warnings=renamed)
+
+    def _renamed(self, columns: Sequence[SourceColumn], reader: Mapping[str, str], size: str) -> tuple[str, ...]:
+        """A warning about names of which a table has one, because they differ only in case or not at all: DuckDB adds
+        numbers to them."""
+        if not any(_NUMBERED.search(column.name) for column in columns):
+            return ()
+        given = {name: value for name, value in reader.items() if name in {"delim", "quote", "encoding", "skip"}}
+        names = zip(self._first(given, size), (column.name for column in columns), strict=False)
+        changed = [f"{name} to {new}" for name, new in names if name != new]
+        return (f"{self.request.name}: duplicate column names were changed: {', '.join(changed)}",) if changed else ()
 
     def _sniffed(
         self, given: Mapping[str, str], known: Sequence[str], size: str
@@ -330,15 +341,18 @@ class DataFile:
             # In a short file one unterminated quote is enough. It is found again when the rows are read.
             dialect = sniff({**given, "quote": "''", "escape": "''"})
         headed = bool(dialect["HasHeader"])
+        found = {"delim": literal(_bare(dialect["Delimiter"])), "quote": literal(_bare(dialect["Quote"]))}
+        first = {**found, **given, "skip": str(dialect["SkipRows"])}
+        first.pop("header", None)
         if len(dialect["Columns"]) == 1 and "delim" not in given:
             # Rows that differ in their number of columns keep it from finding the delimiter.
-            line = "".join([dialect["Columns"][0]["name"], *self._first(dialect, given, size)])
+            line = "".join([dialect["Columns"][0]["name"], *self._first(first, size)])
             if delimiter := next((sign for sign in ",;\t|" if sign in line), ""):
                 return self._sniffed({**given, "delim": literal(delimiter)}, known, size)
         if not headed and "header" not in given:
-            first = self._first(dialect, given, size)
+            names = {name.lower() for name in self._first(first, size)}
             # A file of texts alone does not show that its first line has names.
-            if first and {name.lower() for name in first} <= {name.lower() for name in known}:
+            if names and names <= {name.lower() for name in known}:
                 return self._sniffed({**given, "header": "true"}, known, size)
         columns = [self._column(item["name"], item["type"]) for item in dialect["Columns"]]
         reader = {"header": str(headed).lower(), "skip": str(dialect["SkipRows"])}
@@ -350,14 +364,12 @@ class DataFile:
                 reader[name] = literal(dialect[option])
         return columns, headed, reader
 
-    def _first(self, dialect: Mapping[str, Any], given: Mapping[str, str], size: str) -> list[str]:
+    def _first(self, arguments: Mapping[str, str], size: str) -> list[str]:
         """The values of the first row."""
-        arguments = {"delim": literal(_bare(dialect["Delimiter"])), "quote": literal(_bare(dialect["Quote"])), **given}
-        arguments.pop("header", None)
         options = "".join(f", {name} = {value}" for name, value in arguments.items())
         row = self.connection.execute(
             f"SELECT * FROM read_csv({literal(self.path)}, header = false, all_varchar = true, {size}, "
-            f"strict_mode = false, skip = {dialect['SkipRows']}{options}) LIMIT 1"
+            f"strict_mode = false{options}) LIMIT 1"
         ).fetchone()
         return [str(value) for value in row] if row is not None else []
 
