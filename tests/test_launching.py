@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from sqlshell.client.http.curl import curl_printer
 from sqlshell.client.statements.client import Submission
 from sqlshell.config.settings import DISPLAY, SETTINGS, seconds_of
 from sqlshell.config.values import Config, config_folder, read_config, resolve, state_folder
@@ -17,7 +18,7 @@ from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.configure import wrong_values
-from sqlshell.launch.connector import TARGET_FLAGS, asking, curl_printer, redactor_of
+from sqlshell.launch.connector import TARGET_FLAGS, asking, redactor_of
 from sqlshell.launch.first_prompt import HINTS, first_prompt, greeting, selected_by
 from sqlshell.launch.invocation import initial_options
 from sqlshell.launch.modes import modes_of
@@ -362,7 +363,8 @@ def test_requests_that_are_printed(config: Config, flags: dict[str, Any], option
     for api, path in (("v2", "/statements"), ("legacy", "/")):
         destination = found("work", config, flags | {"api": api})[0]
         target = unopened_endpoint(destination).target
-        curl_printer(target, destination.settings, out)(Submission("select 1"), SessionContext())
+        printer = curl_printer(target, network_of(destination.settings), out, legacy=api == "legacy")
+        printer(Submission("select 1"), SessionContext())
         assert path in out.getvalue()
     words = " ".join(out.getvalue().replace("\\", " ").split())
     for option in ("--cacert a.pem", "--cert b.pem", "--key c.pem", "--insecure"):

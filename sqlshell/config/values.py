@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import sys
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
@@ -77,6 +76,8 @@ def read_config(folder: Path) -> Config:
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise UsageError(f"{path}, line {line}: invalid UTF-8", "save the file as UTF-8") from None
+    import tomllib
+
     try:
         tables = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

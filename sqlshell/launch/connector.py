@@ -8,21 +8,21 @@ import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Final, TextIO
+from typing import Any, Final
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.client.http.trace import Trace
 from sqlshell.client.service import Service
-from sqlshell.client.statements.client import StreamLimits, Submission
+from sqlshell.client.statements.client import StreamLimits
 from sqlshell.client.statements.polling import new_session_id
 from sqlshell.client.target import Target
 from sqlshell.config.values import Config, Settings, state_folder
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Interrupted, UsageError
-from sqlshell.launch.services import EMBEDDED_TARGET, Ask, Endpoint, open_endpoint, policy_of
+from sqlshell.launch.services import EMBEDDED_TARGET, Ask, Endpoint, network_of, open_endpoint, policy_of
 from sqlshell.launch.targets import (
     Destination,
     LocalService,
@@ -119,7 +119,7 @@ class Connector(Struct):
             storage_name=destination.storage_name,
             own_session=own_session(destination, context),
             prompt_color=settings["prompt_color"],
-            offline=curl_printer(endpoint.target, settings, self.streams.stdout) if settings["offline"] else None,
+            offline=self._offline(endpoint.target, settings) if settings["offline"] else None,
             examine=examine,
             journal=self._journal(destination, redact),
             url_of_other_database=_url_of_other_database(destination),
@@ -160,6 +160,12 @@ class Connector(Struct):
         diagnostics.filter(trace.secrets.text)
         self.secret_filter.add_source(trace.secrets.own)
         return service
+
+    def _offline(self, target: Target, settings: Settings) -> Offline:
+        """What prints each request as a curl command."""
+        from sqlshell.client.http.curl import curl_printer
+
+        return curl_printer(target, network_of(settings), self.streams.stdout, legacy=settings["api"] == "legacy")
 
     def _journal(self, destination: Destination, redact: Redact) -> Journal:
         """The journal of statements: in a file if the service outlives this process."""
@@ -254,21 +260,6 @@ def redactor_of(settings: Settings) -> Redact:
         return redactor(settings["secret_names"])
     except re.error as error:
         raise UsageError(f"secret_names: {error.pattern!r} is not a valid regular expression: {error.msg}") from None
-
-
-def curl_printer(target: Target, settings: Settings, stdout: TextIO) -> Offline:
-    """Return what prints each request as a curl command."""
-    names = {"--cacert": "ca_file", "--cert": "client_cert", "--key": "client_key"}
-    options = [word for flag, name in names.items() if settings[name] for word in (flag, settings[name])]
-    options += ["--insecure"] if settings["insecure"] else []
-
-    def print_curl(submission: Submission, context: SessionContext) -> None:
-        from sqlshell.client.http.curl import curl
-
-        stdout.write(f"{curl(target, submission, context, legacy=settings['api'] == 'legacy', options=options)}\n")
-        stdout.flush()
-
-    return print_curl
 
 
 def asking(streams: Streams) -> Ask | None:

@@ -17,11 +17,8 @@ def open_modes(destination: Destination, diagnostics: Diagnostics, *, scripts: b
     """Open the files of --stats and --checkpoint, but none of the destination's. `scripts` says that this is not the
     prompt. Raises UsageError and OutputError.
     """
-    unprotect = protected(destination.service)
-    try:
+    with protected(destination.service):
         return modes_of(destination.settings, diagnostics, _lasting(destination), scripts=scripts)
-    finally:
-        unprotect()
 
 
 def modes_of(settings: Settings, diagnostics: Diagnostics, target: str, *, scripts: bool) -> ScriptModes:

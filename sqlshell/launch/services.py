@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Callable
 from typing import TYPE_CHECKING, NoReturn
 
@@ -110,20 +111,10 @@ class Endpoint(Struct, frozen=True):
 
 
 def network_of(settings: Settings) -> NetworkOptions:
-    return NetworkOptions(
-        connect_timeout=settings["connect_timeout"],
-        read_timeout=settings["read_timeout"],
-        timeout=settings["retry_timeout"] or 1e9,
-        retries=settings["retries"],
-        ca_file=settings["ca_file"],
-        client_cert=settings["client_cert"],
-        client_key=settings["client_key"],
-        insecure=settings["insecure"],
-        private_data_plane=settings["private_data_plane"],
-        answer_limit=settings["answer_limit"] << 20,
-        download_limit=settings["download_limit"] << 20,
-        offline=settings["offline"],
-    )
+    """Return the options of the network, which have the names of their settings."""
+    given = {name: settings[name] for name in NetworkOptions.__struct_fields__ if name != "timeout"}
+    sizes = {name: given[name] << 20 for name in ("answer_limit", "download_limit")}
+    return NetworkOptions(**given | sizes, timeout=settings["retry_timeout"] or 1e9)
 
 
 def open_endpoint(destination: Destination, *, read_only: bool = False, ask: Ask | None = None) -> Endpoint:
@@ -160,13 +151,9 @@ def _embedded(service: LocalService, settings: Settings, password: str, *, read_
         embedded = start_on_server(service.server.engine, service.server.url, password, read_only=read_only)
     else:
         embedded = start_embedded(service.database, views=service.views, read_only=read_only)
-    unprotect = protected(service)
-
-    def release() -> None:
-        embedded.close()
-        unprotect()
-
-    return Endpoint(EMBEDDED_TARGET, settings, embedded.token, "", embedded.app, embedded.wait, release)
+    uses = protected(service)
+    uses.callback(embedded.close)
+    return Endpoint(EMBEDDED_TARGET, settings, embedded.token, "", embedded.app, embedded.wait, uses.close)
 
 
 def unopened_endpoint(destination: Destination) -> Endpoint:
@@ -180,18 +167,15 @@ def _refuse() -> NoReturn:
     raise UsageError("nothing is sent with --dry-run")
 
 
-def protected(service: RemoteService | LocalService) -> Callable[[], None]:
-    """Let no output destroy the files of an embedded service, until the function that is returned is called."""
-    uses = list[Callable[[], None]]()
+def protected(service: RemoteService | LocalService) -> contextlib.ExitStack:
+    """Let no output destroy the files of an embedded service, until what is returned is closed."""
+    uses = contextlib.ExitStack()
     if isinstance(service, LocalService):
-        uses += [use_source(path) for path in service.views.values()]
-        uses += [use_database(service.database)] if service.database is not None else []
-
-    def unprotect() -> None:
-        for end in uses:
-            end()
-
-    return unprotect
+        for path in service.views.values():
+            uses.callback(use_source(path))
+        if service.database is not None:
+            uses.callback(use_database(service.database))
+    return uses
 
 
 def policy_of(destination: Destination) -> Policy:

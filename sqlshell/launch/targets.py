@@ -360,8 +360,10 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
             "a libpq connection string is not a TARGET",
             "write it as a URL: postgresql://USER@HOST/DATABASE?OPTION=VALUE",
         )
-    ending = f"to create a database, use the extension {_joined_with_or(DATABASE_ENDINGS)}"
-    if looks_like_url(text):
+    *others, last = DATABASE_ENDINGS
+    ending = f"to create a database, use the extension {', '.join(others)} or {last}"
+    # A mistyped URL, such as `https//host` or `//host/v2`.
+    if text.startswith("//") or re.match(r"https?[/\\;]", text, re.I):
         raise UsageError(f"not a valid URL: {shown_target(text)}", "write a URL as https://host/v2")
     if bare.endswith(DATA_ENDINGS):
         raise UsageError(f"no such file: {shown_target(text)}")
@@ -378,10 +380,6 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
     similar = {**dict.fromkeys(known, ""), **dict.fromkeys(SUBCOMMANDS, "sqlshell ")}
     hint = did_you_mean(text, similar, otherwise, shown=lambda name: similar[name] + name)
     raise UsageError(f"{shown_target(text)!r} is not a URL, profile or existing file", hint)
-
-
-def _joined_with_or(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def views_of(texts: Sequence[str]) -> dict[str, Path]:
@@ -428,11 +426,6 @@ def check_is_database(path: Path) -> None:
             if head.startswith((b"PK\x03\x04", b"ARROW1"))
             else f"{_WHICH}; rename it, or use: sqlshell - < FILE",
         )
-
-
-def looks_like_url(text: str) -> bool:
-    """Whether a TARGET that refers to nothing begins as a mistyped URL, such as `https//host` or `//host/v2`."""
-    return text.startswith("//") or bool(re.match(r"https?[/\\;]", text, re.I))
 
 
 def shown_target(text: str) -> str:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Callable
+from typing import TextIO
 
+from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.legacy import FIELDS
 from sqlshell.client.statements.client import Submission
 from sqlshell.client.statements.protocol import request_part
@@ -34,3 +37,18 @@ def curl(target: Target, submission: Submission, context: SessionContext, *, leg
         lines.append(f"""-F {shlex.quote(f'{file}=@"{name}";filename="{item.name}"')}""")
     lines.append(shlex.quote(f"{target.base}{path}"))
     return " \\\n  ".join(lines)
+
+
+def curl_printer(
+    target: Target, network: NetworkOptions, stdout: TextIO, *, legacy: bool
+) -> Callable[[Submission, SessionContext], None]:
+    """What prints each request as a curl command."""
+    files = {"--cacert": network.ca_file, "--cert": network.client_cert, "--key": network.client_key}
+    options = [word for flag, file in files.items() if file for word in (flag, file)]
+    options += ["--insecure"] if network.insecure else []
+
+    def print_curl(submission: Submission, context: SessionContext) -> None:
+        stdout.write(f"{curl(target, submission, context, legacy=legacy, options=options)}\n")
+        stdout.flush()
+
+    return print_curl

@@ -78,18 +78,20 @@ class Window:
         if full:
             await self._room.wait()
 
-    async def take(self) -> list[Message]:
-        """All messages that have arrived, at least one; none at the end."""
-        while True:
-            with self._lock:
-                messages, self._messages = self._messages, []
-                if self._size > WINDOW:
-                    _call(self._source, self._room.set)
-                self._size = 0
-                if messages or self._ended:
-                    return messages
-                self._arrived.clear()
-            await self._arrived.wait()
+    async def take(self, timeout: float | None = None) -> list[Message]:
+        """All messages that have arrived, at least one; none at the end. Raises TimeoutError after `timeout`
+        seconds."""
+        async with asyncio.timeout(timeout):
+            while True:
+                with self._lock:
+                    messages, self._messages = self._messages, []
+                    if self._size > WINDOW:
+                        _call(self._source, self._room.set)
+                    self._size = 0
+                    if messages or self._ended:
+                        return messages
+                    self._arrived.clear()
+                await self._arrived.wait()
 
     def end(self) -> None:
         """Let take() return nothing after the messages that have arrived."""
@@ -114,8 +116,10 @@ class Exchange:
         self._local = local
         self._scope = scope
         ours = asyncio.get_running_loop()
-        self._requests = Window(ours, local.loop)
-        self._responses = Window(local.loop, ours)
+        self.requests = Window(ours, local.loop)
+        """To the application; put() raises BrokenPipeError if it has ended."""
+        self.responses = Window(local.loop, ours)
+        """From the application; take() returns nothing if it has ended."""
         self._received: deque[Message] = deque()
         self._task: asyncio.Task[None] | None = None
         local.exchanges.add(self)
@@ -125,27 +129,16 @@ class Exchange:
             local.exchanges.discard(self)
             raise httpx.ConnectError("the service has ended") from error
 
-    async def tell(self, message: Message) -> None:
-        """Send a message to the application. Raises BrokenPipeError if it has ended."""
-        await self._requests.put(message)
-
-    async def hear(self, timeout: float | None = None) -> list[Message]:
-        """The messages of the application that have arrived, at least one; none if it has ended. Raises TimeoutError
-        after `timeout` seconds.
-        """
-        async with asyncio.timeout(timeout):
-            return await self._responses.take()
-
     def close(self) -> None:
         """Disconnect. The application learns it when it receives or sends next."""
-        self._responses.close()
-        self._requests.end()
+        self.responses.close()
+        self.requests.end()
 
     def end(self) -> None:
         """Let the client know that nothing more comes."""
         self._local.exchanges.discard(self)
-        self._requests.close()
-        self._responses.end()
+        self.requests.close()
+        self.responses.end()
 
     def _start(self) -> None:
         if self._local.ending:
@@ -155,17 +148,17 @@ class Exchange:
 
     async def _run(self) -> None:
         try:
-            await self._local.app(self._scope, self._receive, self._responses.put)
+            await self._local.app(self._scope, self._receive, self.responses.put)
         except Exception as error:
             # The application may not expect that its client disconnects, or that its loop ends.
-            if not (self._responses.closed or self._local.ending):
+            if not (self.responses.closed or self._local.ending):
                 self._local.report(error)
         finally:
             self.end()
 
     async def _receive(self) -> Message:
         if not self._received:
-            self._received.extend(await self._requests.take())
+            self._received.extend(await self.requests.take())
         if self._received:
             return self._received.popleft()
         return {"type": f"{self._scope['type']}.disconnect", "code": 1006}
@@ -241,13 +234,15 @@ async def _send_body(request: httpx.Request, exchange: Exchange) -> None:
     assert isinstance(request.stream, httpx.AsyncByteStream)
     async for body in request.stream:
         for start in range(0, len(body), PIECE):
-            await exchange.tell({"type": "http.request", "body": body[start : start + PIECE], "more_body": True})
-    await exchange.tell({"type": "http.request", "body": b"", "more_body": False})
+            await exchange.requests.put(
+                {"type": "http.request", "body": body[start : start + PIECE], "more_body": True}
+            )
+    await exchange.requests.put({"type": "http.request", "body": b"", "more_body": False})
 
 
 async def _heard(exchange: Exchange, seconds: float | None) -> list[Message]:
     try:
-        return await exchange.hear(seconds)
+        return await exchange.responses.take(seconds)
     except TimeoutError as error:
         raise httpx.ReadTimeout("the service sent nothing") from error
 

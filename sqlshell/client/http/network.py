@@ -100,10 +100,11 @@ async def open_socket(host: str, port: int, check_address: CheckAddress | None =
     """
     loop = asyncio.get_running_loop()
     try:
-        # A numeric address needs no lookup, and so no thread.
-        addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
-    except socket.gaierror:
-        addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        try:
+            # A numeric address needs no lookup, and so no thread; as bytes it needs no module for names.
+            addresses = socket.getaddrinfo(host.encode(), port, type=socket.SOCK_STREAM, flags=socket.AI_NUMERICHOST)
+        except socket.gaierror:
+            addresses = await loop.getaddrinfo(host, port, type=socket.SOCK_STREAM)
     except UnicodeError as error:
         # No name of a host, such as `a..b`.
         raise socket.gaierror(socket.EAI_NONAME, str(error)) from error

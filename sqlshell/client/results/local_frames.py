@@ -25,7 +25,7 @@ class LocalFrames:
     async def send_first(self, frame: str) -> None:
         """Send the first frame. Raises ClosedWhileSending."""
         try:
-            await self._exchange.tell({"type": "websocket.receive", "text": frame})
+            await self._exchange.requests.put({"type": "websocket.receive", "text": frame})
         except BrokenPipeError as error:
             raise ClosedWhileSending(str(error)) from error
 
@@ -33,7 +33,7 @@ class LocalFrames:
         """All frames that have arrived, at least one; none at the end, or if none arrives within `timeout` seconds."""
         if not self._messages and not self.ended:
             with contextlib.suppress(TimeoutError):
-                self._messages = await self._exchange.hear(timeout)
+                self._messages = await self._exchange.responses.take(timeout)
                 self.ended = not self._messages
         taken, self._messages = self._messages, []
         frames = list[bytes]()
@@ -63,8 +63,8 @@ async def open_local_stream(
     try:
         # An application that refuses at once does not hear this.
         with contextlib.suppress(BrokenPipeError):
-            await exchange.tell({"type": "websocket.connect"})
-        messages = await exchange.hear()
+            await exchange.requests.put({"type": "websocket.connect"})
+        messages = await exchange.responses.take()
         if not messages or messages[0]["type"] != "websocket.accept":
             raise ConnectionFailed(f"{name} did not open the stream")
         yield LocalFrames(exchange, messages[1:])

@@ -169,7 +169,7 @@ def refuse_files(statement: Lexed | Text) -> None:
     if not statement.whole.foreign:
         return
     own, given = statement.own, statement.tokens
-    settles = any(map(_settles, given[:4])) or any(token.word == "SET" for token in given[:1])
+    settles = any(token.word in _SETTLING for token in given[:4]) or any(token.word == "SET" for token in given[:1])
     if settles and not all(map(own, given)):
         raise refused("a part of this statement", statement.whole.source)
     open_ = [_Bracket(query=True)]
@@ -227,10 +227,6 @@ def _calls_unknown(given: Sequence[Token], number: int) -> bool:
     while at > 1 and given[at - 1].text == ".":
         at -= 2
     return at == 0 or given[at - 1].word not in _NAMING
-
-
-def _settles(token: Token) -> bool:
-    return token.word in _SETTLING
 
 
 def _like_file(token: Token, following: Sequence[Token]) -> bool:
