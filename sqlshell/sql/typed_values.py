@@ -41,8 +41,8 @@ def typed_value(text: str, name: str) -> str:
         return name
     if kind(text) is Kind.NESTED:
         value = f"CAST(json({name}) AS {_json_type(text)})"
-        finished = _finished(text, value, 0)
-        return value if finished == value else f"CAST({finished} AS {wanted})"
+        whole = finished(text, value)
+        return value if whole == value else f"CAST({whole} AS {wanted})"
     return _scalar(text, name)
 
 
@@ -110,7 +110,7 @@ def _scalar(text: str, name: str) -> str:
 
 
 def _json_type(text: str) -> str:
-    """DuckDB's type to which the JSON of a value can be cast; _finished() makes the rest."""
+    """DuckDB's type to which the JSON of a value can be cast; finished() makes the rest."""
     if kind(text) is not Kind.NESTED:
         wanted = _scalar_type(text)
         return TEXT if wanted == "BLOB" else wanted
@@ -128,22 +128,23 @@ def _json_type(text: str) -> str:
     return f"TUPLE({', '.join(map(_json_type, parts))})"
 
 
-def _finished(text: str, name: str, depth: int) -> str:
-    """SQL for the value of a type, from the value `name` of its _json_type(); the same if that is all."""
+def finished(text: str, name: str, depth: int = 0) -> str:
+    """SQL for the value of a type, from the value `name` that was read of JSON, in which bytes are base64 and nested
+    keys of maps JSON; the same if that is all."""
     if kind(text) is not Kind.NESTED:
         return f"from_base64({name})" if _scalar_type(text) == "BLOB" else name
     parts = parts_of(text)
     item = f"v{depth}"
     match base(text):
         case "ARRAY":
-            inner = _finished(parts[0], item, depth + 1)
+            inner = finished(parts[0], item, depth + 1)
             return name if inner == item else f"list_transform({name}, lambda {item}: {inner})"
         case "MAP":
-            key, value = f"{item}.key", _finished(parts[1], f"{item}.value", depth + 1)
+            key, value = f"{item}.key", finished(parts[1], f"{item}.value", depth + 1)
             if kind(parts[0]) is Kind.NESTED:
-                key = _finished(parts[0], f"CAST(json({key}) AS {_json_type(parts[0])})", depth + 1)
+                key = finished(parts[0], f"CAST(json({key}) AS {_json_type(parts[0])})", depth + 1)
             else:
-                key = _finished(parts[0], key, depth + 1)
+                key = finished(parts[0], key, depth + 1)
             if (key, value) == (f"{item}.key", f"{item}.value"):
                 return name
             pair = f"{{'key': {key}, 'value': {value}}}"
@@ -153,7 +154,7 @@ def _finished(text: str, name: str, depth: int) -> str:
         places = [f"{name}.{always_quoted(field)}" for field, _ in fields]
     else:
         places = [f"struct_extract_at({name}, {number})" for number in range(1, len(fields) + 1)]
-    members = [_finished(part, place, depth) for (_, part), place in zip(fields, places, strict=True)]
+    members = [finished(part, place, depth) for (_, part), place in zip(fields, places, strict=True)]
     if members == places and any(map(is_named, parts)):
         return name
     packed = ", ".join(f"{literal(field)}: {value}" for (field, _), value in zip(fields, members, strict=True))

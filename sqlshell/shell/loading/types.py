@@ -9,9 +9,10 @@ import json
 import re
 from typing import Final
 
-from sqlshell.interface.types import Kind, base, field_of, is_named, kind, parts_of, size_of
+from sqlshell.interface.types import Kind, base, field_of, kind, parts_of, size_of
 from sqlshell.sql.duckdb_types import BYTES, TEXT, duckdb_type, is_nested
 from sqlshell.sql.identifiers import always_quoted, literal
+from sqlshell.sql.typed_values import finished
 
 MICROSECONDS: Final = 6
 MOST_DIGITS: Final = 38
@@ -146,7 +147,8 @@ def as_json(declared: str, text: str) -> str:
     tests = f"WHEN json_valid({text}) THEN {text}"
     if base(declared) == "ARRAY":
         tests = f"WHEN starts_with(ltrim({text}), '{{') THEN {_array_as_json(declared, text)} {tests}"
-    own = "" if _has_bytes(declared) else f" ELSE to_json(TRY(CAST({text} AS {_with_texts(declared)})))::{TEXT}"
+    has_bytes = finished(declared, "y") != "y"
+    own = "" if has_bytes else f" ELSE to_json(TRY(CAST({text} AS {_with_texts(declared)})))::{TEXT}"
     return f"CASE {tests}{own} END"
 
 
@@ -202,7 +204,9 @@ def nested(declared: str, json_: str, record: str = "", key: str = "") -> str:
     if record and "DECIMAL" in type_:
         shape = literal(json.dumps({key: type_}))
         value = f"coalesce(from_json({record}, {shape}).{always_quoted(key)}, {value})"
-    return _with_bytes(declared, value, 0) if _has_bytes(declared) else value
+    whole = finished(declared, "y")
+    # The value is evaluated once.
+    return value if whole == "y" else f"list_transform([{value}], lambda y: {whole})[1]"
 
 
 def _array_as_json(declared: str, text: str) -> str:
@@ -236,35 +240,3 @@ def _item_as_json(text: str, declared: str) -> str:
     if kind(declared) is Kind.NESTED or base(declared) in {"JSON", "VARIANT"}:
         return text
     return f"to_json({text})::{TEXT}"
-
-
-def _with_bytes(declared: str, value: str, depth: int) -> str:
-    """SQL for a value with bytes in place of their base64."""
-    if kind(declared) is Kind.BYTES:
-        return f"from_base64({value})"
-    if not _has_bytes(declared):
-        return value
-    name, parts, item = base(declared), parts_of(declared), f"y{depth}"
-    if name == "ARRAY":
-        return f"list_transform({value}, lambda {item}: {_with_bytes(parts[0], item, depth + 1)})"
-    if name == "MAP":
-        # A key is a text in JSON, too.
-        key, of_key = _with_bytes(parts[0], f"{item}.key", depth + 1), _with_bytes(parts[1], f"{item}.value", depth + 1)
-        entry = f"{{'key': {key}, 'value': {of_key}}}"
-        return f"map_from_entries(list_transform(map_entries({value}), lambda {item}: {entry}))"
-    fields = [
-        f"{literal(field)}: {_with_bytes(part, f'{item}.{always_quoted(field)}', depth + 1)}"
-        for field, part in map(field_of, parts)
-    ]
-    # The value is evaluated once.
-    struct = f"CASE WHEN {item} IS NOT NULL THEN {{{', '.join(fields)}}} END"
-    return f"list_transform([{value}], lambda {item}: {struct})[1]"
-
-
-def _has_bytes(declared: str) -> bool:
-    if kind(declared) is not Kind.NESTED:
-        return kind(declared) is Kind.BYTES
-    parts = parts_of(declared)
-    if base(declared) in {"STRUCT", "ROW"}:
-        parts = [field_of(part)[1] for part in parts if is_named(part)]
-    return any(map(_has_bytes, parts))
