@@ -25,7 +25,6 @@ OWN = {
     "shell.commands.scripts": "the home folder, $SHELL, an exit code",
     "shell.commands.variables": "\\trust, the environment, an answer of the person",
     "shell.interactive.editor": "what the person saved",
-    "output.typed.text_table": "a scratch file",
     "shell.interactive.loop": "what the person typed",
     "shell.commands.lexing": "parts of the line; the output of a command in backticks",
     "shell.explorer.keys": "what the person typed",

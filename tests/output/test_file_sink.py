@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import io
 import os
 from pathlib import Path
@@ -15,8 +14,6 @@ from sqlshell.origin import Own
 from sqlshell.output.sinks import file
 from sqlshell.output.sinks.file import AppendSink, FileSink, check
 from sqlshell.output.sinks.sink import compression, uncompressed, write_error
-from sqlshell.output.typed.rows import write_csv_file
-from sqlshell.result import Batch, Column, HeldBatches, Result
 from sqlshell.runtime.scratch import scratch
 
 
@@ -221,24 +218,6 @@ def test_a_closed_descriptor_says_so() -> None:
     assert str(write_error("out", OSError(9, "Bad file descriptor"))) == "cannot write to out: it is closed"
     assert str(write_error("out", OSError(5, "Input/output error"))) == "cannot write to out: Input/output error"
     assert str(write_error("out", ValueError("odd"), "hint")) == "cannot write to out: odd"
-
-
-async def written(place: Path, rows: list[list[str | None]], limit: int) -> None:
-    columns = [Column(f"c{number}") for number in range(len(rows[0]))]
-    await write_csv_file(
-        Result(columns, HeldBatches(Batch(len(columns), rows=list(rows)))), Own(str(place)), limit, "p"
-    )
-
-
-@pytest.mark.parametrize(
-    ("rows", "text"),
-    [([["a"], [None], [""]], 'a,1\n,1\n"",1\n'), ([["a", "b"], [None, "c"]], "a,b\n,c\n")],
-)
-def test_a_file_for_duckdb_has_two_columns_at_least(place: Path, rows: list[list[str | None]], text: str) -> None:
-    asyncio.run(written(place, rows, len(text)))
-    assert place.read_text() == text
-    with pytest.raises(OutputError, match="is larger than 0 GB"):
-        asyncio.run(written(place, rows, len(text) - 1))
 
 
 def test_a_file_that_cannot_be_registered_is_closed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 import subprocess
@@ -19,11 +20,11 @@ import pyarrow.parquet
 import pytest
 
 from sqlshell.errors import OutputError, UsageError
-from sqlshell.output.typed import rows
+from sqlshell.output.typed import rows, text_table
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.column_names import warn_of_names
 from sqlshell.output.writers.formats import format_named
-from sqlshell.result import Batch, Column
+from sqlshell.result import Batch, Column, HeldBatches, Result
 from sqlshell.result import Rows as Strings
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.engines.duckdb import rows as result_rows
@@ -247,7 +248,7 @@ import resource, sys
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.column_names import warn_of_names
 from sqlshell.output.writers.formats import format_named
-from sqlshell.result import Batch, Column
+from sqlshell.result import Batch, Column, HeldBatches, Result
 writer = format_named(sys.argv[1]).factory(WriterOptions())
 size = sum(map(len, writer.begin([Column("n", "INTEGER"), Column("s")])))
 for start in range(0, int(sys.argv[2]), 8):
@@ -306,3 +307,26 @@ def test_what_a_writer_holds_back(monkeypatch: pytest.MonkeyPatch) -> None:
         assert not writer.buffering
         chunks += writer.end(Summary(1, True))
         assert table(name, b"".join(chunks)).to_pylist() == [{"a": "1"}]
+
+
+@pytest.mark.parametrize(
+    ("given", "size"),
+    [([["a"], [None], [""]], len('a,1\n,1\n"",1\n')), ([["a", "b"], [None, "c"]], len("a,b\n,c\n"))],
+)
+def test_a_table_of_texts_has_the_strings_and_is_bounded(
+    given: Strings, size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def read() -> Strings:
+        columns = [Column(f"c{number}") for number in range(len(given[0]))]
+        table = await text_table.text_table(Result(columns, HeldBatches(Batch(len(columns), rows=list(given)))))
+        try:
+            strings = ", ".join(column.string for column in table.columns)
+            return await table.texts(f"SELECT [{strings}] FROM {table.source} ORDER BY file_row_number")
+        finally:
+            table.close()
+
+    monkeypatch.setattr(text_table, "DISK_BYTES", size)
+    assert asyncio.run(read()) == given
+    monkeypatch.setattr(text_table, "DISK_BYTES", size - 1)
+    with pytest.raises(OutputError, match="is larger than 0 GB"):
+        asyncio.run(read())

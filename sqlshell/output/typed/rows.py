@@ -1,4 +1,4 @@
-"""A result's rows with their types, in a DuckDB instance of their own, and as a CSV file for another one."""
+"""A result's rows with their types, in a DuckDB instance of their own."""
 
 from __future__ import annotations
 
@@ -6,22 +6,17 @@ import contextlib
 import re
 import shutil
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from msgspec.structs import replace
-
 from sqlshell.errors import OutputError
 from sqlshell.interface.types import Kind
-from sqlshell.origin import Own
-from sqlshell.output.copy import copy
-from sqlshell.output.sinks.file import FileSink
 from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.column_names import distinct_in_any_case
 from sqlshell.output.writers.delimited import CsvWriter
-from sqlshell.result import Batch, BatchWrapper, Column, FileUnavailable, Result, Table
+from sqlshell.result import Batch, Column, FileUnavailable, Table
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.scratch import scratch
 from sqlshell.sql.duckdb_types import PADDING, select_from_csv
@@ -42,6 +37,18 @@ _LONG_NUMBER = re.compile(r"[0-9.]{17}")
 SHOWN_CHARACTERS = 80
 
 
+class CsvRows:
+    """Writes rows as select_from_csv() reads them: those of one column have a second one."""
+
+    def __init__(self, columns: Sequence[Column]) -> None:
+        self._csv = CsvWriter(WriterOptions(header=False))
+        self._padded = len(columns) == 1
+        list(self._csv.begin([*columns, Column(PADDING)] if self._padded else columns))
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        return self._csv.write(Batch(2, rows=[[row[0], "1"] for row in batch.rows]) if self._padded else batch)
+
+
 class TypedRows:
     """Converts rows of strings, or those of a table. Raises OutputError for a value that is not of its type.
 
@@ -52,15 +59,12 @@ class TypedRows:
     def __init__(self, columns: Sequence[Column]) -> None:
         self._columns = columns
         self.names = distinct_in_any_case(columns)
-        self._csv = CsvWriter(WriterOptions(header=False))
-        padding = [Column(PADDING)] if len(columns) == 1 else []
-        self._padded = bool(padding)
+        self._csv = CsvRows(columns)
         self._decimals = [
             number
             for number, column in enumerate(columns)
             if column.kind is Kind.NESTED and "DECIMAL" in file_type(column.type)
         ]
-        list(self._csv.begin([*columns, *padding]))
         self._chunks: list[bytes] = []
         self.size = 0
         """The bytes of the rows that are held."""
@@ -95,8 +99,6 @@ class TypedRows:
         """Keep the rows of a batch until converting()."""
         if self._decimals:
             batch = Batch(batch.width, rows=[self._with_exact_numbers(row) for row in batch.rows])
-        if self._padded:
-            batch = Batch(2, rows=[[row[0], "1"] for row in batch.rows])
         for chunk in self._csv.write(batch):
             self._chunks.append(chunk)
             self.size += len(chunk)
@@ -203,40 +205,3 @@ def misfit(
 
 def _output_error(error: Exception) -> OutputError:
     return OutputError(f"DuckDB cannot convert the rows: {str(error).splitlines()[0]}", "write csv or jsonl instead")
-
-
-async def write_csv_file(result: Result, path: Own, limit: int, padding: str) -> None:
-    """Write the rows of a result to a CSV file without a header, for DuckDB to read.
-
-    A result of one column gets a second one, named `padding`. Raises OutputError if the file would have more than
-    `limit` bytes, and what reading the result raises.
-    """
-    if len(result.columns) == 1:
-        columns = [*result.columns, Column(padding, "INTEGER")]
-        result = replace(result, columns=columns, batches=_Padded(result.batches), whole=None)
-    sink = _Bounded(path, limit)
-    try:
-        await copy(result, CsvWriter(WriterOptions(header=False)), sink)
-    finally:
-        sink.close()
-
-
-class _Padded(BatchWrapper):
-    """Rows of one column, with a second column added."""
-
-    def each(self, batch: Batch) -> Batch:
-        return Batch(2, rows=[[row[0], "1"] for row in batch.rows])
-
-
-class _Bounded(FileSink):
-    """A file of at most `limit` bytes."""
-
-    def __init__(self, path: Own, limit: int) -> None:
-        super().__init__(path)
-        self._left = self._limit = limit
-
-    def write(self, data: bytes) -> None:
-        self._left -= len(data)
-        if self._left < 0:
-            raise OutputError(f"the result is larger than {self._limit >> 30} GB", "select fewer rows or columns first")
-        super().write(data)

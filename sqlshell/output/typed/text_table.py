@@ -6,13 +6,14 @@ import asyncio
 import shutil
 from pathlib import Path
 
-from sqlshell.origin import Own
-from sqlshell.output.typed.rows import write_csv_file
+from sqlshell.errors import OutputError
+from sqlshell.output.sinks.sink import write_error
+from sqlshell.output.typed.rows import CsvRows
 from sqlshell.result import Result, StoredColumn
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.parquet_table import ParquetTable
 from sqlshell.runtime.scratch import scratch
-from sqlshell.sql.duckdb_types import PADDING, TEXT, select_from_csv
+from sqlshell.sql.duckdb_types import TEXT, select_from_csv
 from sqlshell.sql.identifiers import literal
 
 DISK_BYTES = 16 << 30
@@ -38,11 +39,27 @@ async def text_table(result: Result, *, numbered: bool = False) -> TextTable:
     folder = scratch().folder("rows")
     try:
         rows = folder / "rows.csv"
-        await write_csv_file(result, Own(str(rows)), DISK_BYTES, PADDING)
+        await _write_csv(result, rows)
         return await asyncio.to_thread(_loaded, rows, result, numbered)
     except BaseException:
         await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
         raise
+
+
+async def _write_csv(result: Result, place: Path) -> None:
+    rows = CsvRows(result.columns)
+    try:
+        with place.open("wb") as file:
+            async for batch in result.batches:
+                file.writelines(rows.write(batch))
+                if file.tell() > DISK_BYTES:
+                    raise OutputError(
+                        f"the result is larger than {DISK_BYTES >> 30} GB", "select fewer rows or columns first"
+                    )
+    except OSError as error:
+        raise write_error(str(place), error) from error
+    finally:
+        await result.batches.aclose()
 
 
 def _loaded(rows: Path, result: Result, numbered: bool) -> TextTable:

@@ -49,36 +49,53 @@ def restored(streams: Streams) -> Iterator[None]:
         atexit.unregister(give_back)
 
 
+def without_echo(terminal: TextIO, *, keeps_typed: bool = False) -> list[Any] | None:
+    """Turn off the echo of a terminal, and with `keeps_typed` what Ctrl-C discards. Returns the modes before, for
+    with_modes(); None if nothing was changed.
+
+    Not in the background, where changing the modes of the terminal would stop the process.
+    """
+    import termios
+
+    with contextlib.suppress(OSError, ValueError, termios.error):
+        descriptor = terminal.fileno()
+        modes = termios.tcgetattr(descriptor)
+        if modes[3] & termios.ECHO and os.tcgetpgrp(descriptor) == os.getpgrp():
+            quiet = modes[3] & ~termios.ECHO | (termios.NOFLSH if keeps_typed else 0)
+            termios.tcsetattr(descriptor, termios.TCSANOW, [*modes[:3], quiet, *modes[4:]])
+            return modes
+    return None
+
+
+def with_modes(terminal: TextIO, modes: list[Any] | None) -> None:
+    """Return a terminal to the modes that without_echo() returned."""
+    if modes is None:
+        return
+    import termios
+
+    with contextlib.suppress(OSError, ValueError, termios.error):
+        if os.tcgetpgrp(terminal.fileno()) == os.getpgrp():
+            termios.tcsetattr(terminal.fileno(), termios.TCSANOW, modes)
+
+
 class Unechoed:
     """Keeps what is typed off the screen, and Ctrl-C from discarding it, until end(): the next prompt shows it."""
 
     def __init__(self, streams: Streams) -> None:
-        self._descriptor = -1
-        self._modes: list[Any] = []
+        self._terminal = streams.stdin
+        self._modes: list[Any] | None = None
         if os.name != "posix" or not (streams.stdin.isatty() and draws(streams.stdout)):
             return
-        import termios
-
-        with contextlib.suppress(OSError, ValueError, termios.error):
-            descriptor = streams.stdin.fileno()
-            modes = termios.tcgetattr(descriptor)
-            # In the background, changing the modes would stop the process.
-            if modes[3] & termios.ECHO and os.tcgetpgrp(descriptor) == os.getpgrp():
-                quiet = modes[3] & ~termios.ECHO | termios.NOFLSH
-                termios.tcsetattr(descriptor, termios.TCSANOW, [*modes[:3], quiet, *modes[4:]])
-                self._descriptor, self._modes = descriptor, modes
-                # What has been typed so far is on this line.
-                streams.stdout.write("\r\x1b[K")
-                streams.stdout.flush()
+        self._modes = without_echo(streams.stdin, keeps_typed=True)
+        if self._modes is not None:
+            # What has been typed so far is on this line.
+            streams.stdout.write("\r\x1b[K")
+            streams.stdout.flush()
 
     def end(self) -> None:
         """Turn the echo on again."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            import termios
-
-            with contextlib.suppress(OSError, termios.error):
-                termios.tcsetattr(descriptor, termios.TCSANOW, self._modes)
+        modes, self._modes = self._modes, None
+        with_modes(self._terminal, modes)
 
 
 _TERMINALS_WITH_PROGRESS = frozenset({"WezTerm", "ghostty"})

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import time
 from collections.abc import Callable
@@ -12,7 +11,7 @@ from typing import Any, TextIO
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import Progress
-from sqlshell.shell.interactive.terminal import progress_report
+from sqlshell.shell.interactive.terminal import progress_report, with_modes, without_echo
 from sqlshell.shell.running.statement import Running
 from sqlshell.shell.scripts.position import ScriptPlace
 from sqlshell.text import byte_size, elapsed_time, short_number
@@ -121,7 +120,8 @@ class ProgressLine(Progress):
         if self._drawn:
             self._drawn = False
             self._write(ERASE + self._report(""))
-            self._restore_echo()
+            modes, self._modes = self._modes, None
+            with_modes(self._stream, modes)
 
     def close(self) -> None:
         """Erase the line for good."""
@@ -140,7 +140,7 @@ class ProgressLine(Progress):
         if self._look is None:
             self._look = self._new_look()
         if not self._drawn:
-            self._suppress_echo()
+            self._modes = without_echo(self._stream)
         before, self._width = self._width, self._columns()
         wrapped = ERASE if self._drawn and self._width < before else "\r"
         self._number += 1
@@ -211,28 +211,6 @@ class ProgressLine(Progress):
             return ""
         self._reported = state
         return progress_report(state or "4;0")
-
-    def _suppress_echo(self) -> None:
-        """Not in the background, where changing the modes of the terminal would stop the process."""
-        import termios
-
-        with contextlib.suppress(OSError, ValueError, termios.error):
-            terminal = self._stream.fileno()
-            modes = termios.tcgetattr(terminal)
-            if modes[3] & termios.ECHO and os.tcgetpgrp(terminal) == os.getpgrp():
-                quiet = [*modes[:3], modes[3] & ~termios.ECHO, *modes[4:]]
-                termios.tcsetattr(terminal, termios.TCSANOW, quiet)
-                self._modes = modes
-
-    def _restore_echo(self) -> None:
-        modes, self._modes = self._modes, None
-        if modes is None:
-            return
-        import termios
-
-        with contextlib.suppress(OSError, ValueError, termios.error):
-            if os.tcgetpgrp(self._stream.fileno()) == os.getpgrp():
-                termios.tcsetattr(self._stream.fileno(), termios.TCSANOW, modes)
 
     def _write(self, text: str) -> None:
         try:
