@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import shutil
 import threading
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -14,7 +14,7 @@ import duckdb
 from sqlshell.interface.arrow import ArrowError, stretches
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.interface.strings import ZONED, string_of
-from sqlshell.runtime.isolated_duckdb import hide_progress
+from sqlshell.runtime.isolated_duckdb import hide_progress, isolated_duckdb
 from sqlshell.runtime.unused_memory import return_unused_memory
 from sqlshell.service.engines.engine import RunOptions
 from sqlshell.service.engines.files.failures import failure
@@ -25,8 +25,12 @@ from sqlshell.sql.typed_values import file_type, typed_value
 
 MEMORY: Final = "256MB"
 _MAGIC: Final = b"PAR1"
-_SETTINGS: Final = {"enable_external_file_cache": "false", "autoinstall_known_extensions": "false"}
-_READING: Final = {"temp_directory": "''", "arrow_large_buffer_size": "true"}
+_READING: Final = {
+    "enable_external_file_cache": "false",
+    "autoinstall_known_extensions": "false",
+    "temp_directory": "''",
+    "arrow_large_buffer_size": "true",
+}
 
 _KEPT: Final = {
     **{
@@ -38,17 +42,6 @@ _KEPT: Final = {
     "VARBINARY": "blob",
 }
 """Ids of DuckDB's types by those of the interface, besides DECIMAL, whose values a file keeps."""
-
-
-def separate_instance(threads: int, settings: Mapping[str, str]) -> duckdb.DuckDBPyConnection:
-    """Return a new instance in memory. `settings` are SQL by name; with 0 threads DuckDB chooses their number."""
-    root = duckdb.connect(":memory:")
-    hide_progress(root)
-    for name, value in {**_SETTINGS, **settings}.items():
-        root.execute(f"SET {name} = {value}")
-    if threads:
-        root.execute(f"SET threads = {threads}")
-    return root
 
 
 class ResultFiles:
@@ -66,6 +59,10 @@ class ResultFiles:
         self._cursors = 0
         self._used = False
         """Whether it was used since the latest call of trim_memory()."""
+
+    @property
+    def _own_threads(self) -> dict[str, str]:
+        return {"threads": str(self.threads)} if self.threads else {}
 
     def trim_memory(self) -> None:
         with self._opening:
@@ -86,7 +83,10 @@ class ResultFiles:
         """A cursor for a block, whose errors of DuckDB become Failure."""
         with self._opening:
             if self._instance is None:
-                self._instance = separate_instance(self.threads, _READING)
+                self._instance = duckdb.connect(":memory:")
+                hide_progress(self._instance)
+                for name, value in (_READING | self._own_threads).items():
+                    self._instance.execute(f"SET {name} = {value}")
             cursor = self._instance.cursor()
             self._cursors += 1
             self._used = True
@@ -151,13 +151,11 @@ class ResultFiles:
         """
         folder = target.with_name(f"{target.name}.parts")
         folder.mkdir(mode=0o700)
-        settings = {
-            "memory_limit": f"'{MEMORY}'",
-            "temp_directory": literal(str(folder / "spilled")),
-            "TimeZone": "'UTC'",
-        }
+        files, spilled = [source, target], folder / "spilled"
         try:
-            with contextlib.closing(separate_instance(self.threads, settings)) as root:
+            with isolated_duckdb(
+                MEMORY, files=files, folder=folder, spilled=spilled, settings=self._own_threads
+            ) as root:
                 pieces = [source] if _is_file(source) else list(_pieces(root, source, ends, len(columns), folder))
                 rows = f"read_parquet([{', '.join(literal(str(piece)) for piece in pieces)}])"
                 query = f"SELECT {', '.join(_values(root, rows, columns))} FROM {rows}"

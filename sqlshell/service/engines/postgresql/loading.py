@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -10,18 +9,14 @@ from typing import Any, Final
 import duckdb
 
 from sqlshell.interface.arrow import ArrowError, strings
+from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.service.engines.files.failures import failure
 from sqlshell.service.engines.files.render import type_id
-from sqlshell.service.engines.files.result_files import separate_instance
 from sqlshell.sql.identifiers import literal
 
 _ESCAPES: Final = (("'\\'", "'\\\\'"), ("chr(10)", "'\\n'"), ("chr(13)", "'\\r'"), ("chr(9)", "'\\t'"))
-_SETTINGS: Final = {
-    "memory_limit": "'256MB'",
-    "temp_directory": "''",
-    "TimeZone": "'UTC'",
-    "arrow_large_buffer_size": "true",
-}
+_MEMORY: Final = "256MB"
+_SETTINGS: Final = {"threads": "1", "arrow_large_buffer_size": "true"}
 """Rows are read in order and not kept, so that little memory is enough."""
 
 
@@ -29,7 +24,7 @@ def copy_data(path: Path) -> Iterator[bytes]:
     """Return the rows in blocks of whole lines in COPY's text format. Raises Failure."""
     source = f"read_parquet({literal(str(path))}, hive_partitioning = false)"
     try:
-        with contextlib.closing(separate_instance(1, _SETTINGS)) as root:
+        with isolated_duckdb(_MEMORY, files=[path], settings=_SETTINGS) as root:
             described = root.execute(f"DESCRIBE FROM {source}").fetchall()
             names = [f"c{number}" for number in range(len(described))]
             values = [
