@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Coroutine
-from typing import TYPE_CHECKING, Any, TypeGuard
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
@@ -22,6 +22,7 @@ from sqlshell.service.objects.kind import DialectStatement, require
 from sqlshell.service.objects.result_rows import Facts, keep, stamp, table
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
+from sqlshell.service.settings import limit_note
 from sqlshell.service.statements.statement import LISTED, Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.sql.analysis.secrets import names_secret
@@ -39,6 +40,7 @@ ABANDON_SECONDS = 8.0
 
 AGAIN_SECONDS = 0.05
 SESSION_ENDED = "the session was terminated"
+POOL_TIME = "statement canceled: it ran longer than the timeout of its compute pool"
 UNREAD_SECONDS = 300.0
 """How long a SELECT on a stream runs without readers."""
 
@@ -48,12 +50,6 @@ TOKEN_DROPPED = "the token of the statement, or its organization, was dropped"
 
 HIDDEN = "<insufficient privilege>"
 """Shown instead of a statement that the caller may not read."""
-
-
-def is_control(asked: DialectStatement | None) -> TypeGuard[DialectStatement]:
-    """Whether a statement is about statements or sessions. Alone in a submission, it bypasses the queues of session and
-    pool."""
-    return asked is not None and asked.is_control
 
 
 class Control:
@@ -105,7 +101,9 @@ class Control:
         now = time.monotonic()
         for statement in self._store.running():
             if statement.connection is not None and statement.deadline < now:
-                self.cancel_soon(statement, (sqlstate.TIMEOUT, statement.timeout))
+                seconds = self._organizations.settings.seconds
+                timed_out = f"statement canceled: it ran longer than {seconds:g} seconds {limit_note('seconds')}"
+                self.cancel_soon(statement, (sqlstate.TIMEOUT, timed_out if statement.most == seconds else POOL_TIME))
 
     async def end_dropped(self) -> None:
         """Cancel the statements of dropped tokens and of dropped organizations."""

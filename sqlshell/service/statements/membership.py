@@ -235,10 +235,6 @@ class Membership:
         for session in idle:
             self._sessions.forget(session)
 
-    async def count_kept(self) -> None:
-        """Count what all processes have stored. Raises StorageError."""
-        self._store.note_kept(await asyncio.to_thread(self._store.kept))
-
     async def _beat(self) -> None:
         failed = False
         while True:
@@ -277,7 +273,7 @@ class Membership:
             self._ending.add(asked)
             self._runner.spawn(self._end_session(*asked))
         store.write_again()
-        self._runner.resume(await store.interrupted(), in_cluster=True)
+        await self._runner.resume(in_cluster=True)
         if time.monotonic() > self._next_sweep and (self._sweeping is None or self._sweeping.done()):
             self._next_sweep = time.monotonic() + SWEEP_SECONDS
             self._sweeping = asyncio.ensure_future(self._sweep_results())

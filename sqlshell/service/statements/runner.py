@@ -25,8 +25,8 @@ from sqlshell.service.objects.kind import DialectStatement, StartedFeed, Work
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.settings import Settings, limit_note
-from sqlshell.service.statements.control import SESSION_ENDED, Control, is_control
+from sqlshell.service.settings import Settings
+from sqlshell.service.statements.control import SESSION_ENDED, Control
 from sqlshell.service.statements.executor import Executor
 from sqlshell.service.statements.statement import NOT_BEGUN, STOPPED, Statement, when_stopped
 from sqlshell.service.statements.store import StatementStore
@@ -56,8 +56,6 @@ SLOT_SECONDS = (0.01, 0.03)
 
 REASON = 1000
 """The maximum length of a message that quotes another statement's failure, in characters."""
-
-POOL_TIME = "statement canceled: it ran longer than the timeout of its compute pool"
 
 NOT_RUN = "not run: an earlier statement of the same submission failed"
 
@@ -301,11 +299,12 @@ class Runner:
             if not statement.unfinished:
                 return
         asked = await read_text(len(statement.sql), statement.parsed.statement)
-        if is_control(asked):
+        if asked is not None and asked.is_control:
             statement.context = session.echo()
             await self._control.run(session, statement, asked)
             return
-        self._settle_in(session, statement, asked)
+        if asked is None or not asked.needs().organizations:
+            self._settle_in(session, statement)
         statement.spool.may_stay_local = asked is not None and asked.verb == "list"
         if session.lost or session.lost_transaction:
             _check_lost(session, statement)
@@ -315,7 +314,7 @@ class Runner:
         organization, awaited = session.organization, session.organization.engine.traits.awaited
         together = [statement] if asked is not None or awaited else await self._together(submission)
         async with contextlib.AsyncExitStack() as stack:
-            limit = self._limit(None)
+            most = self._settings.seconds or math.inf
             if asked is None or asked.needs().work is Work.ENGINE:
                 pool = await organization.pool(session.compute_pool)
                 statement.pools = pool, organization.places
@@ -323,18 +322,18 @@ class Runner:
                     await stack.enter_async_context(each.admit(statement.owner, statement.statement_id))
                 if self._cluster is not None:
                     await stack.enter_async_context(self._slot(self._cluster, session, pool, statement))
-                limit = self._limit(pool)
+                most = min(most, pool.size.timeout or math.inf)
             if not statement.unfinished:
                 return
             self._store.note_begun(together)
-            if not statement.start(session.connection, *limit):
+            if not statement.start(session.connection, most):
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
             try:
                 if asked is None and awaited:
                     await self._on_server(submission, statement)
                 else:
                     loop = asyncio.get_running_loop()
-                    await organization.run(self._work, loop, submission, together, asked, limit)
+                    await organization.run(self._work, loop, submission, together, asked, most)
             except Exception:
                 # Some of them may have ended.
                 self._take(submission)
@@ -377,10 +376,10 @@ class Runner:
                 await self._cluster.run_async(self._cluster.note_transaction, *noted)
                 session.noted_transaction = is_open
 
-    def _settle_in(self, session: Session, statement: Statement, asked: DialectStatement | None) -> None:
-        """Assign a statement to the organization in which it runs; one about organizations belongs to none."""
+    def _settle_in(self, session: Session, statement: Statement) -> None:
+        """Assign a statement to the organization in which it runs."""
         here = session.organization.id
-        if not (asked is not None and asked.needs().organizations) and self._store.move(statement, here):
+        if statement.organization != here and self._store.move(statement, here):
             statement.context = replace(session.echo(), timezone=None)
 
     async def _together(self, submission: Submission) -> list[Statement]:
@@ -390,15 +389,8 @@ class Runner:
         for number, statement in enumerate(statements[1:], 1):
             if not await read_text(len(statement.sql), statement.parsed.is_for_engine):
                 return statements[:number]
-            self._settle_in(submission.session, statement, None)
+            self._settle_in(submission.session, statement)
         return statements
-
-    def _limit(self, pool: Pool | None) -> tuple[float, str]:
-        """How many seconds a statement may run, and the message if it runs longer."""
-        most = self._settings.seconds or math.inf
-        if pool is not None and pool.size.timeout and pool.size.timeout < most:
-            return pool.size.timeout, POOL_TIME
-        return most, f"statement canceled: it ran longer than {most:g} seconds {limit_note('seconds')}"
 
     def _work(
         self,
@@ -406,14 +398,14 @@ class Runner:
         submission: Submission,
         together: Sequence[Statement],
         asked: DialectStatement | None,
-        limit: tuple[float, str],
+        most: float,
     ) -> None:
-        """Run statements in a thread, of which the first has started, until one ends the submission or another
-        statement waits for the slot.
+        """Run statements in a thread, of which the first has started, each for at most `most` seconds, until one ends
+        the submission or another statement waits for the slot.
         """
         session, batch = submission.session, submission.batch
         for statement in together:
-            if statement is not together[0] and not statement.start(session.connection, *limit):
+            if statement is not together[0] and not statement.start(session.connection, most):
                 return
             result: Outcome | StartedFeed | None = None
             try:
@@ -468,8 +460,11 @@ class Runner:
         outcome = await self._executor.run_on_server(submission.session, statement, files, submission.request, begun)
         submission.note_end(statement, outcome.sql_state, outcome.message, outcome)
 
-    def resume(self, statements: Sequence[Statement], *, in_cluster: bool) -> None:
-        """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others."""
+    async def resume(self, *, in_cluster: bool) -> None:
+        """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others.
+        Raises StorageError.
+        """
+        statements = await self._store.interrupted()
         server = self._organizations.server
         interrupted = {statement.statement_id for statement in statements}
         for statement in statements:

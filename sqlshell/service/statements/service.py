@@ -25,7 +25,7 @@ from sqlshell.service.objects.kind import DialectStatement
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.settings import ORGANIZATION_FACTOR, Settings, limit_note
-from sqlshell.service.statements.control import Control, is_control
+from sqlshell.service.statements.control import Control
 from sqlshell.service.statements.runner import NOT_RUN, Batch, Runner, Submission, keep_batch
 from sqlshell.service.statements.statement import Statement, new_id, wait_for_response, when_stopped
 from sqlshell.service.statements.store import StatementStore
@@ -72,7 +72,7 @@ class StatementService:
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
             if self.cluster is None:
-                self._runner.spawn(self._resume())
+                self._runner.spawn(self._runner.resume(in_cluster=False))
             else:
                 from sqlshell.service.statements.membership import Membership, SharedStatementStore
 
@@ -81,9 +81,6 @@ class StatementService:
                     self.cluster, self.organizations, self._sessions, self.store, self.control, self._runner
                 )
                 self._membership.start()
-
-    async def _resume(self) -> None:
-        self._runner.resume(await self.store.interrupted(), in_cluster=False)
 
     async def submit(
         self, request: StatementRequest, caller: Caller, attachments: Attachments | None = None
@@ -304,7 +301,8 @@ class StatementService:
     async def _sweep(self) -> None:
         await self.control.end_dropped()
         if self._membership is not None:
-            await self._membership.count_kept()
+            # Other processes store results too.
+            await asyncio.to_thread(self.store.count_kept)
         settings = self._settings
         for _ in iter(lambda: self.store.sweep(settings.retention, settings.quota, settings.records), False):
             await asyncio.sleep(0)
@@ -316,7 +314,7 @@ def _control_statement(parsed: ParsedStatement) -> DialectStatement | None:
     if len(parsed.sql) <= LONG:
         with contextlib.suppress(Failure):
             asked = parsed.statement()
-            return asked if is_control(asked) else None
+            return asked if asked is not None and asked.is_control else None
     return None
 
 

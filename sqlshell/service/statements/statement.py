@@ -93,8 +93,8 @@ class Statement(Struct, eq=False):
     """Why it is canceled, if not by a user: the sqlState and message that it ends with once the engine has stopped."""
     deadline: float = math.inf
     """When it is canceled because it runs for too long, by the monotonic clock."""
-    timeout: str = ""
-    """The message if it is."""
+    most: float = math.inf
+    """How many seconds it may run."""
     outcome: Outcome | None = None
     connection: EngineSession | None = None
     """The connection that runs it now."""
@@ -136,8 +136,8 @@ class Statement(Struct, eq=False):
             self.state = state
             return True
 
-    def start(self, connection: EngineSession | None = None, seconds: float = math.inf, timeout: str = "") -> bool:
-        """Note that it runs from now on, for at most `seconds`; `timeout` is the message if it runs longer.
+    def start(self, connection: EngineSession | None = None, most: float = math.inf) -> bool:
+        """Note that it runs from now on, for at most `most` seconds.
 
         Returns False if it was canceled or has ended before. For any thread.
         """
@@ -145,7 +145,7 @@ class Statement(Struct, eq=False):
             if not self.move_to(State.RUNNING):
                 return False
             self.began = time.monotonic()
-            self.deadline, self.timeout = self.began + seconds, timeout
+            self.deadline, self.most = self.began + most, most
             self.connection = connection
             return True
 

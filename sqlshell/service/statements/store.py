@@ -100,13 +100,13 @@ class StatementStore:
         self._loads: dict[str, StatementLoad] = {}
         self._late: deque[Row] = deque()
         """The values of PUT for ends that are not written, because the disk is full."""
-        self._kept: defaultdict[str, StatementLoad] = defaultdict(StatementLoad)
+        self._kept: defaultdict[str, StatementLoad]
         # A storage that cannot be written is noticed at the start.
         storage.write(
             "UPDATE statements SET process = ? WHERE process = ? AND state = ?",
             (self.process, self.process, sqlstate.RUNNING),
         )
-        self.note_kept(self.kept())
+        self.count_kept()
 
     @property
     def process(self) -> str:
@@ -135,17 +135,13 @@ class StatementStore:
         with contextlib.suppress(StorageError):
             work()
 
-    def kept(self) -> Sequence[Row]:
-        """The number of stored statements of each organization, and their bytes. For any thread."""
-        return self._storage.read(
+    def count_kept(self) -> None:
+        """Count the stored statements of each organization, and their bytes. For any thread. Raises StorageError."""
+        counted = self._storage.read(
             f"SELECT organization, count(*), sum({self._size}) FROM statements GROUP BY organization"
         )
-
-    def note_kept(self, counted: Sequence[Row]) -> None:
-        """Set the stored amounts to those that kept() returned."""
-        self._kept.clear()
-        for organization, number, size in counted:
-            self._kept[organization] = StatementLoad(int(number), int(size))
+        found = {organization: StatementLoad(int(number), int(size)) for organization, number, size in counted}
+        self._kept = defaultdict(StatementLoad, found)
 
     async def admit(self, statements: Sequence[Statement]) -> None:
         """Add statements. With durable storage they are written before they run, otherwise when they have finished.
