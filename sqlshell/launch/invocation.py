@@ -321,7 +321,6 @@ class _Start:
         """Make way for a message."""
         if self._first is not None:
             self._first.clear()
-        self._stdout_sink.settle()
         self._progress.clear()
 
     def _with_link(self, text: str, file: str) -> str:

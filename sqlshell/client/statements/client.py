@@ -80,10 +80,6 @@ class StatementBatch(Protocol):
     """Statements that are sent together and whose results are read one by one."""
 
     @property
-    def at_hand(self) -> bool:
-        """Whether the next statement has finished and its result has arrived completely."""
-
-    @property
     def unread(self) -> int:
         """The number of statements whose results were not returned, with one that is awaited."""
 

@@ -87,11 +87,6 @@ class Pipeline:
         """Sends the next batch while results are read."""
 
     @property
-    def at_hand(self) -> bool:
-        # A batch ends after a result that is not small: only the last one may take long to read.
-        return len(self._outcomes) > 1
-
-    @property
     def unread(self) -> int:
         return len(self._remaining)
 

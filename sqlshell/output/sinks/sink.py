@@ -90,7 +90,7 @@ class StreamSink(Sink):
         self._stream = stream
         self.name = name
         self._before = before
-        self._held = self._left = False
+        self._left = False
 
     @functools.cached_property
     def terminal(self) -> bool:
@@ -111,28 +111,15 @@ class StreamSink(Sink):
         except (OSError, ValueError):
             return False
 
-    def hold(self) -> None:
-        """Let output wait for more, until settle()."""
-        self._held = True
-
-    def settle(self) -> None:
-        """Write everything that waits, and let nothing wait from now on. If it cannot be written, the next write()
-        raises the error."""
-        if self._held:
-            self._held = False
-            with contextlib.suppress(OutputClosed, OutputError):
-                self.write(b"")
-
     def write(self, data: bytes) -> None:
         if self._before is not None:
             self._before()
         try:
-            # Writing would not tell while output is held, and after the error the stream leads nowhere.
-            if self._left or (self._held and self.closed):
+            # After the error the stream leads nowhere, which writing would not tell.
+            if self._left:
                 raise BrokenPipeError
             write_all(lambda left: self._patiently(partial(self._stream.write, left)), data)
-            if not self._held:
-                self._patiently(self._stream.flush)
+            self._patiently(self._stream.flush)
         except BrokenPipeError:
             self._left = True
             # The stream would retry its buffered text at the end of the program, and report the error again.

@@ -53,7 +53,7 @@ class ResultOutput:
     """Writes results one after another. `screen` creates a sink for a result on stdout: unbounded or not, scrollable or
     not.
 
-    `held` is the sink of `stdout` whose output may wait for more. A redirection opens its file at once, uses it for all
+    `plain` is the sink of `stdout`. A redirection opens its file at once, uses it for all
     results until the next redirection, and renames it to its final name when it ends.
     """
 
@@ -64,16 +64,16 @@ class ResultOutput:
         diagnostics: Diagnostics,
         screen: Callable[[bool, bool], Sink],
         stdout: TextIO,
-        held: StreamSink,
+        plain: StreamSink,
     ) -> None:
         self._session = session
         self._front_end = front_end
         self._stdout = stdout
-        self._held = held
+        self._plain = plain
         self._diagnostics = diagnostics
         self._formats = FormatChoice(session, diagnostics, stdout)
         self._screen = screen
-        self._stdout_results = Destination(held)
+        self._stdout_results = Destination(plain)
         self._redirected: Destination | None = None
         self._copies: dict[Literal["tee", "log"], Destination] = {}
         """Additional destinations of results."""
@@ -201,7 +201,7 @@ class ResultOutput:
             return Summary(result.row_count or 0, True)
         sink = redirected.sink if redirected is not None else None
         if shown:
-            sink = self._held if form is not None else self._opened(result, format_)
+            sink = self._plain if form is not None else self._opened(result, format_)
         if not output:
             shared = redirected or self._stdout_results
             shared.results += format_.several != "allowed"
@@ -318,7 +318,7 @@ class ResultOutput:
         running, progress = self._session.running, self._front_end.progress
         if running is None or not progress.live:
             return None
-        shares_screen = sink.terminal or sink.blocking or (sink is self._held and self.piped)
+        shares_screen = sink.terminal or sink.blocking or (sink is self._plain and self.piped)
         if shares_screen or result.endless is not None:
             progress.clear()
             return None
@@ -349,17 +349,6 @@ class ResultOutput:
         """Whether the last result is to be opened in the explorer; False when asked again."""
         requested, self._browse_requested = self._browse_requested, False
         return requested
-
-    def hold(self, more: bool) -> None:
-        """With `more` results at hand, output to stdout waits for them or for settle(); else nothing waits."""
-        if more:
-            self._held.hold()
-        else:
-            self._held.settle()
-
-    def settle(self) -> None:
-        """Write what waits."""
-        self._held.settle()
 
     def draw(self, text: str) -> None:
         """Write to the terminal, including control sequences."""

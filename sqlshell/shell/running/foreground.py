@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncGenerator, Coroutine, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from typing import Any
 
 from msgspec.structs import replace
@@ -49,9 +49,6 @@ CANCEL_SECONDS = 10.0
 OUTCOME_SECONDS = 1.0
 """How long after a cancel request the second Ctrl-C still waits for its outcome, in seconds."""
 
-RESULTS_PER_CHECK = 16
-"""Results that have arrived are shown in groups of this many before interruptions are checked."""
-
 Results = AsyncGenerator[Result, None]
 
 
@@ -72,8 +69,6 @@ class Foreground:
         """When the service was asked to cancel (time.monotonic); None once it has refused."""
         self._leave_timer: asyncio.TimerHandle | None = None
         self._notice_timer: asyncio.TimerHandle | None = None
-        self._at_hand = False
-        self._shown_count = 0
         self._interrupts = 0
         self._cancel_notice_delay = 0.0
         self.abandoned_at = 0.0
@@ -90,7 +85,7 @@ class Foreground:
     @property
     def busy(self) -> bool:
         """Whether there is a statement to interrupt."""
-        return self._at_hand or (self._task is not None and (not self._task.done() or was_interrupted(self._task)))
+        return self._task is not None and (not self._task.done() or was_interrupted(self._task))
 
     @property
     def interrupted(self) -> bool:
@@ -125,7 +120,7 @@ class Foreground:
         results = (batch or self._client).run(submission, context, self._begin(running))
         try:
             with self._session.protecting_context(statement):
-                await self._wait(results, running, show, quiet=quiet, at_hand=batch is not None and batch.at_hand)
+                await self._wait(results, running, show, quiet=quiet)
         except StatementError as error:
             self._session.transaction.statement_ended(statement, error)
             raise
@@ -155,9 +150,6 @@ class Foreground:
 
     def interrupt(self) -> bool:
         """Ctrl-C, as the module describes. False if nothing is running, or after the third one."""
-        if self._at_hand:
-            self._interrupts += 1
-            return True
         if self._task is None or not self.busy:
             return False
         if self._task.done():
@@ -189,23 +181,12 @@ class Foreground:
         since = time.monotonic() - (self._cancel_requested_at or 0.0)
         self._leave_timer = asyncio.get_running_loop().call_later(max(0.0, OUTCOME_SECONDS - since), task.cancel)
 
-    async def _wait(
-        self,
-        results: Results,
-        running: Running,
-        show: Consumer | None,
-        *,
-        quiet: bool = False,
-        at_hand: bool = False,
-    ) -> None:
+    async def _wait(self, results: Results, running: Running, show: Consumer | None, *, quiet: bool = False) -> None:
         self._progress.show(running)
         work = self._show_all(results, running, show or self._result_output.show, quiet=quiet)
-        self._at_hand = at_hand
-        self._result_output.hold(at_hand)
-        if not at_hand:
-            self._task = asyncio.ensure_future(work)
+        self._task = asyncio.ensure_future(work)
         try:
-            await (self._task or self._show_at_hand(work))
+            await self._task
         except asyncio.CancelledError:
             current = asyncio.current_task()
             if current is not None and current.cancelling():
@@ -224,7 +205,7 @@ class Foreground:
 
     def _end(self, running: Running) -> None:
         """The statement is not awaited any more."""
-        self._task, self._at_hand = None, False
+        self._task = None
         if self._cancel_task is not None:
             self._cancel_task.cancel()
         for timer in (self._notice_timer, self._leave_timer):
@@ -235,15 +216,6 @@ class Foreground:
         self._session.elapsed = seconds if running.elapsed is None else running.elapsed
         self._session.ended, self._session.running = running, None
         self._progress.hide()
-
-    async def _show_at_hand(self, work: Coroutine[None, None, None]) -> None:
-        """Show results that have arrived, without a task for each; sometimes check for interruptions."""
-        await work
-        self._shown_count += 1
-        if self._shown_count % RESULTS_PER_CHECK == 0:
-            await asyncio.sleep(0)
-            if self._interrupts:
-                raise Interrupted("interrupted between two statements")
 
     async def _show_all(self, results: Results, running: Running, show: Consumer, *, quiet: bool) -> None:
         number = -1

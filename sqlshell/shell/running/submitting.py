@@ -160,7 +160,6 @@ class Submitter:
 
     async def end_batch(self) -> int:
         """End the batch: no more of it runs. Reports how many statements ran after the last one."""
-        self._result_output.settle()
         send_ahead, self._send_ahead = self._send_ahead, None
         if send_ahead is None or send_ahead.done:
             return 0
