@@ -85,12 +85,15 @@ def _kept(echoed: str | None, had: str) -> str:
 
 def _zone(echoed: str | None, had: str) -> str:
     """The time zone of an echo; the previous one if the echo names no known time zone."""
-    if not echoed or echoed == had:
-        return had
+    return echoed if echoed and echoed != had and is_timezone(echoed) else had
+
+
+def is_timezone(name: str) -> bool:
+    """Tell whether Python knows a time zone of this name; an engine may know more."""
     import zoneinfo
 
     try:
-        zoneinfo.ZoneInfo(echoed)
+        zoneinfo.ZoneInfo(name)
     except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        return had
-    return echoed
+        return False
+    return True

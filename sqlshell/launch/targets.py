@@ -13,7 +13,7 @@ from msgspec import Struct, field
 
 from sqlshell.client.target import Target, is_url, parse
 from sqlshell.config.values import Config, Settings, resolve
-from sqlshell.context import SessionContext
+from sqlshell.context import SessionContext, is_timezone
 from sqlshell.errors import UsageError
 from sqlshell.runtime.files import COMPRESSED_ENDINGS, DATA_ENDINGS, DATABASE_ENDINGS, expanded, without_compression
 from sqlshell.service.engines.servers import SERVERS
@@ -277,17 +277,13 @@ def own_session(destination: Destination, context: SessionContext) -> str:
 
 def checked_timezone(name: str) -> str:
     """The name of a time zone, checked. Raises UsageError if this machine's time zone database does not have it."""
-    if not name:
-        return ""
-    import zoneinfo
+    if name and not is_timezone(name):
+        import zoneinfo
 
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (LookupError, ValueError, OSError):
         known = zoneinfo.available_timezones()
         if known:
             hint = did_you_mean(name, sorted(known), "use an IANA name, such as Europe/Berlin or UTC")
-            raise UsageError(f"unknown time zone {name[:80]!r}", hint) from None
+            raise UsageError(f"unknown time zone {name[:80]!r}", hint)
     return name
 
 

@@ -10,7 +10,6 @@ import contextlib
 import logging
 import os
 import tempfile
-import zoneinfo
 from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import BinaryIO
@@ -19,6 +18,7 @@ import msgspec
 from python_multipart.multipart import MultipartParser, MultipartState, parse_options_header
 from starlette.requests import Request
 
+from sqlshell.context import is_timezone
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import caller_of
@@ -365,11 +365,5 @@ def check_statement(text: str, place: str, settings: Settings) -> None:
 
 
 def check_timezone(name: str | None, place: str) -> None:
-    if name is None or name == "UTC":
-        return
-    try:
-        if name in NOT_ZONES:
-            raise ValueError
-        zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        raise BadRequest(f"{place}: unknown time zone {name[:100]!r}") from None
+    if name is not None and name != "UTC" and (name in NOT_ZONES or not is_timezone(name)):
+        raise BadRequest(f"{place}: unknown time zone {name[:100]!r}")

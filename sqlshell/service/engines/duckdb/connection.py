@@ -12,6 +12,7 @@ import duckdb
 from msgspec import Struct
 from msgspec.structs import replace
 
+from sqlshell.context import is_timezone
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.cancellation import READ_ONLY, Cancellation
@@ -23,7 +24,6 @@ from sqlshell.service.engines.duckdb.statement import (
     check_nesting,
     check_replay,
     check_setting,
-    is_zone,
     returns_rows,
     writes_inside,
 )
@@ -476,7 +476,7 @@ class DuckdbConnection:
         if resets_zone:
             # DuckDB would fall back to the machine's time zone, which was not chosen.
             self._go_to_zone(self._first)
-        elif timezone != before and not is_zone(timezone):
+        elif timezone != before and not is_timezone(timezone):
             self._go_to_zone(before)
             message = f"unknown time zone {timezone!r}; use a name such as Europe/Berlin or Etc/GMT-5"
             raise Failure("22023", message)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zoneinfo
 from collections.abc import Callable, Iterator
 from itertools import pairwise
 from typing import Final
@@ -169,12 +168,3 @@ def check_setting(sql: str, profile: Callable[[], str]) -> bool:
         cause = f"{named[0]} would write the {printed} to the standard output of the service"
         raise Failure(sqlstate.UNSUPPORTED, cause + _INSTEAD.get(printed, ""))
     return is_zone and (verb == "reset" or "default" in named)
-
-
-def is_zone(name: str) -> bool:
-    """Tell whether Python knows a time zone of this name; the engine knows some more."""
-    try:
-        zoneinfo.ZoneInfo(name)
-    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
-        return False
-    return True
