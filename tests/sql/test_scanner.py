@@ -14,6 +14,8 @@ from sqlshell.origin import Foreign, Own, joined, own_text, service_text
 from sqlshell.sql.script.scanner import BackslashCommand, Item, Scanner, State, Statement
 from sqlshell.sql.script.splitting import complete, split, statements
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 FRAGMENTS = (
     *("'", '"', "`", "$", "$$", "$a$", "$1", "a$b$", ";", "(", ")", "--", "/*", "*/", "-", "/", "*", "E'", "e", "U&'"),
     *(

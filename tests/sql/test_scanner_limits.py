@@ -10,6 +10,8 @@ from sqlshell.sql.script.scanner import Scanner, Statement
 from sqlshell.sql.script.splitting import split
 from tests.sql.test_scanner import fed
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 MANY = 30_000
 
 

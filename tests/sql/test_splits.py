@@ -14,6 +14,8 @@ import pytest
 from sqlshell.sql.script.scanner import BackslashCommand, CopyLines, Scanner, Statement
 from sqlshell.sql.script.splitting import split
 
+pytestmark = pytest.mark.usefixtures("both_ways")
+
 DATA: Final = Path(__file__).parent.parent / "data" / "splits"
 LEADING_COMMENT: Final = re.compile(r"\s*(?:--[^\n]*|/\*(?:(?!\*/).)*\*/)", re.DOTALL)
 

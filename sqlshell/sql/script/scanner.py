@@ -30,6 +30,10 @@ _BLOCK_COMMENT: Final = "*/"
 """The end of /* … */, which can be nested."""
 
 
+STEPPED: Final = 4 << 10
+"""Characters that are read token by token sooner than the pattern of a whole statement is compiled."""
+
+
 class _Span(Struct):
     """A part of a script in which only its own end is significant: up to the text `closing`, or to that of
     _ESCAPE_STRING or _BLOCK_COMMENT. `state` is the scanner's state within it."""
@@ -178,7 +182,8 @@ class Scanner:
                 text = self._text = text[:line_end]
             if not self.unfinished.started and not self._span:
                 position = _end(lexical_rules.BETWEEN, text, position)
-                whole = lexical_rules.whole_statement().match(text, position)
+                fast = len(text) - position > STEPPED
+                whole = lexical_rules.whole_statement().match(text, position) if fast else None
                 if whole and text[position] not in ".!" and not may_have_body(whole[1]):
                     start, stop = whole.span(1)
                     written = text[start:stop].rstrip(lexical_rules.BLANKS)
