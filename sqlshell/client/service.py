@@ -43,7 +43,7 @@ class Service(Struct):
     transport: Transport
     statements: Client
     legacy: Client | None = None
-    note: Callable[[str], None] = print
+    note: Callable[[str], None] = lambda text: None
     _asked: bool = False
     """Whether the service was asked for its version, and so for its extensions."""
 
