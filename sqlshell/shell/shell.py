@@ -75,7 +75,11 @@ class Shell(CommandShell):
             from sqlshell.shell.running.resuming import Resumer
 
             return Resumer(self, self.modes.checkpoint)
-        return Submitter(self)
+        if self.session.interactive:
+            return Submitter(self)
+        from sqlshell.shell.running.send_ahead import SendAhead
+
+        return SendAhead(self)
 
     def _inline_copy(self) -> InlineCopy:
         """What carries out the COPY statements whose data follow in the script."""

@@ -13,7 +13,7 @@ from sqlshell.shell.running.submitting import CarryOut, Submitter, Use
 from sqlshell.shell.scripts.inline_copy import InlineCopy
 from sqlshell.shell.scripts.position import source_name
 from sqlshell.sql.analysis.lexed import Lexed
-from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, Statement
+from sqlshell.sql.script.items import BackslashCommand, CopyLines, Statement
 from sqlshell.sql.variables import undefined
 from sqlshell.text import format_count
 
@@ -37,9 +37,6 @@ class DryRun(Submitter):
         """Whether variables may have values that only results give."""
         self._sender = ""
         """The command that would send the next statement."""
-
-    async def start_batch(self, items: Sequence[Item], number: int, *, stop: bool) -> None:
-        """Send nothing."""
 
     async def command(self, command: CommandInfo, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
         """Carry out a command that changes the text which is sent; print any other. Raises ShellError."""

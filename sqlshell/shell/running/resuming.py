@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import takewhile
 from typing import Final
@@ -20,7 +20,7 @@ from sqlshell.shell.running.submitting import CarryOut, Submitter, Use
 from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.kinds import is_repeatable, verb
 from sqlshell.sql.analysis.lexed import Lexed
-from sqlshell.sql.script.items import BackslashCommand, Item, Statement
+from sqlshell.sql.script.items import BackslashCommand, Statement
 
 _SESSION: Final = frozenset({"SET", "RESET", "USE"})
 """Statements that only change the session: they run again, so that what follows finds the same session."""
@@ -55,9 +55,6 @@ class Resumer(Submitter):
         """The place of the first step that runs: steps after it may be skipped, because no rollback undoes them."""
         self._step: Step | None = None
         """The step of the statement that is sent next."""
-
-    async def start_batch(self, items: Sequence[Item], number: int, *, stop: bool) -> None:
-        """Send each statement by itself, after it has been recorded."""
 
     async def command(self, command: CommandInfo, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
         """Carry out a command, once if it acts by itself. Raises ShellError."""

@@ -31,7 +31,6 @@ from sqlshell.sql.script.splitting import statements
 
 if TYPE_CHECKING:
     from sqlshell.shell.records.run_records import Transcript
-    from sqlshell.shell.running.send_ahead import SendAhead
 
 
 CarryOut = Callable[[Own], Awaitable[None]]
@@ -60,7 +59,8 @@ DISPLAYED = Use()
 
 
 class Submitter:
-    """Carries out the statements and commands of a run. A dry run and one with a checkpoint derive from it."""
+    """Carries out the statements and commands of a run. Those of scripts, of a dry run and with a checkpoint derive
+    from it."""
 
     sends = True
     """Whether anything is sent to the service."""
@@ -82,7 +82,6 @@ class Submitter:
         self._diagnostics = components.diagnostics
         self._foreground = components.foreground
         self._statistics = components.modes.statistics
-        self._send_ahead: SendAhead | None = None
         self._transcript: Transcript | None = None
 
     async def submit(self, statement: Statement, use: Use = DISPLAYED, *, verbatim: bool = False) -> None:
@@ -134,40 +133,11 @@ class Submitter:
             self._transcript = Transcript(path)
 
     async def start_batch(self, items: Sequence[Item], number: int, *, stop: bool) -> None:
-        """Send the statements from this one on together, if that is possible and makes no difference."""
-        session, connection = self._session, self._session.connection
-        if self._send_ahead is not None and self._send_ahead.done:
-            self._send_ahead = None
-            connection.journal.flush()
-        sends_singly = session.interactive or connection.offline is not None
-        if self._send_ahead is not None or sends_singly or not connection.client.supports_batches:
-            return
-        if not self._conditions.active or self._attachments.waiting or not self._result_output.takes_several:
-            return
-        from sqlshell.shell.running.send_ahead import plan
-
-        embedded, piped = connection.embedded, self._result_output.piped
-        self._send_ahead = await plan(
-            items,
-            number,
-            connection.client,
-            connection.policy,
-            self._variables,
-            stop=stop,
-            embedded=embedded,
-            piped=piped,
-        )
+        """Note that statements from this one on have arrived; `stop` says that a failure ends them."""
 
     async def end_batch(self) -> int:
-        """End the batch: no more of it runs. Reports how many statements ran after the last one."""
-        send_ahead, self._send_ahead = self._send_ahead, None
-        if send_ahead is None or send_ahead.done:
-            return 0
-        journal, patient = self._session.connection.journal, self._foreground.patient
-        ran, warning = await send_ahead.aclose(self._session.context, journal, patient=patient)
-        if warning and not self._result_output.reader_left:
-            self._diagnostics.warn(warning)
-        return ran
+        """Note that no more of them run. Returns how many ran after the last one that was awaited."""
+        return 0
 
     def _parts(self, statement: Statement) -> Sequence[Statement]:
         """The statements that the text is with the values of its variables. Raises Unreadable."""
@@ -213,9 +183,6 @@ class Submitter:
     async def _send(self, item: Statement, statement: Lexed, use: Use) -> None:
         """Send a statement; `item` is what the script says. Raises ShellError."""
         session, connection = self._session, self._session.connection
-        if self._send_ahead is not None and not self._send_ahead.done:
-            await self._run(self._send_ahead.next(item), use, self._send_ahead.batch)
-            return
         statement, files = await self._checked(statement, use)
         # Statements for the embedded service are never retried: it is always reachable.
         may_retry = not connection.embedded and is_repeatable(statement)
