@@ -14,8 +14,8 @@ from sqlshell.dbapi.exceptions import DataError, NotSupportedError, ProgrammingE
 from sqlshell.interface.types import Kind, base, kind, size_of
 from sqlshell.output.typed.text_table import text_table
 from sqlshell.output.writers.column_names import distinct_names
-from sqlshell.result import Column, FileUnavailable, Result, StoredColumn, Table
-from sqlshell.sql.duckdb_types import BYTES, TEXT, distinct_for_duckdb, duckdb_type, is_nested
+from sqlshell.result import Column, FileUnavailable, Result, Table
+from sqlshell.sql.duckdb_types import TEXT, distinct_for_duckdb, duckdb_type, value_of
 from sqlshell.sql.identifiers import always_quoted
 
 if TYPE_CHECKING:
@@ -134,7 +134,9 @@ def _checked_query(table: Table, names: Sequence[str], types: Sequence[str]) -> 
     import duckdb
 
     source, columns = table.source, [stored.column for stored in table.columns]
-    values = [_value(column, kind) for column, kind in zip(table.columns, types, strict=True)]
+    values = [
+        value_of(column.name, kind, is_text=column.is_text) for column, kind in zip(table.columns, types, strict=True)
+    ]
     chosen = ", ".join(f"{value} AS {always_quoted(name)}" for value, name in zip(values, names, strict=True))
     query = f"SELECT {chosen} FROM {source}"
     try:
@@ -152,14 +154,6 @@ def _checked_query(table: Table, names: Sequence[str], types: Sequence[str]) -> 
         failed = _unfit_column(table.connection, source, columns, stored_names, values)
         raise failed or FileUnavailable from error
     return query
-
-
-def _value(column: StoredColumn, kind: str) -> str:
-    """SQL for a value of a file as a type of DuckDB."""
-    if column.is_text and kind == BYTES:
-        return f"from_base64({column.name})"
-    value = f"json({column.name})" if column.is_text and is_nested(kind) else column.name
-    return f"CAST({value} AS {kind})"
 
 
 def _unfit_column(

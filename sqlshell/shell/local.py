@@ -14,6 +14,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from sqlshell.errors import StatementError, UsageError
+from sqlshell.interface.types import Kind
 from sqlshell.origin import Own, Text, own_text
 from sqlshell.output.typed.text_table import DISK_BYTES, text_table
 from sqlshell.output.writers.column_names import distinct_names
@@ -27,7 +28,7 @@ from sqlshell.shell.running.statement import submission_of
 from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.files import refuse_files
 from sqlshell.sql.analysis.lexed import Sql, lexed
-from sqlshell.sql.duckdb_types import BYTES, TEXT, distinct_for_duckdb, duckdb_type, is_nested, nested
+from sqlshell.sql.duckdb_types import TEXT, distinct_for_duckdb, duckdb_type, value_of
 from sqlshell.sql.identifiers import always_quoted, literal
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
@@ -202,7 +203,7 @@ def _exact(column: Column) -> str:
 
 
 def _with_json(column: Column) -> str:
-    return "JSON" if nested(column.type) else _exact(column)
+    return "JSON" if column.kind is Kind.NESTED else _exact(column)
 
 
 def _texts(column: Column) -> str:
@@ -216,9 +217,6 @@ def _typed(path: str, stored: Sequence[StoredColumn], choice: Callable[[Column],
     chosen: list[str] = []
     names = distinct_for_duckdb(distinct_names([item.column for item in stored]))
     for name, column in zip(names, stored, strict=True):
-        kind = choice(column.column)
-        value = f"json({column.name})" if column.is_text and is_nested(kind) else column.name
-        if column.is_text and kind == BYTES:
-            value = f"from_base64({column.name})"
-        chosen.append(f"CAST({value} AS {kind}) AS {always_quoted(name)}")
+        value = value_of(column.name, choice(column.column), is_text=column.is_text)
+        chosen.append(f"{value} AS {always_quoted(name)}")
     return f"SELECT {', '.join(chosen)} FROM read_parquet({literal(path)})"

@@ -54,11 +54,6 @@ def duckdb_type(text: str, depth: int = 0) -> str:
     return "JSON"
 
 
-def nested(text: str) -> bool:
-    """Whether values of the type are transferred as JSON."""
-    return base(text) in NESTED
-
-
 def is_nested(kind: str) -> bool:
     """Whether JSON can be cast to this type of DuckDB."""
     return kind.endswith("]") or kind.startswith(("STRUCT(", "MAP(", "TUPLE("))
@@ -98,23 +93,25 @@ def distinct_for_duckdb(given: Sequence[str]) -> list[str]:
     return names
 
 
+def value_of(name: str, kind: str, *, is_text: bool) -> str:
+    """SQL for a value as a type of DuckDB; `is_text` says whether it is the interface's string of the value."""
+    if is_text and kind == BYTES:
+        return f"from_base64({name})"
+    return f"CAST({f'json({name})' if is_text and is_nested(kind) else name} AS {kind})"
+
+
 def select_from_csv(path: str, names: Sequence[str], types: Sequence[str]) -> str:
-    """A query for the rows of a file that write_csv_file() wrote, with columns of these types of DuckDB."""
+    """A query for the rows of a file as CsvRows writes them, with columns of these types of DuckDB, none of which is
+    nested."""
     padding = [(PADDING, "INTEGER")] if len(names) == 1 else []
-    read = [
-        (name, "JSON" if is_nested(kind) else TEXT if kind == BYTES else kind)
-        for name, kind in zip(names, types, strict=True)
-    ]
+    read = [(name, TEXT if kind == BYTES else kind) for name, kind in zip(names, types, strict=True)]
     columns = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in [*read, *padding])
-    chosen = ", ".join(_cast(always_quoted(name), given, kind) for (name, given), kind in zip(read, types, strict=True))
+    quoted = map(always_quoted, names)
+    chosen = (
+        f"from_base64({name}) AS {name}" if kind == BYTES else name for name, kind in zip(quoted, types, strict=True)
+    )
     return (
-        f"SELECT {chosen} FROM read_csv({literal(path)}, header = false, auto_detect = false, "
+        f"SELECT {', '.join(chosen)} FROM read_csv({literal(path)}, header = false, auto_detect = false, "
         f"delim = ',', quote = '\"', escape = '\"', nullstr = '', allow_quoted_nulls = false, "
         f"max_line_size = {LONGEST_LINE}, columns = {{{columns}}})"
     )
-
-
-def _cast(name: str, given: str, kind: str) -> str:
-    if kind == BYTES:
-        return f"from_base64({name}) AS {name}"
-    return name if kind == given else f"CAST(json({name}) AS {kind}) AS {name}"

@@ -234,7 +234,7 @@ def test_the_file_of_a_result_whose_types_are_others(tmp_path: Path) -> None:
         Typed("ARRAY<INTEGER>", "VARBINARY", "DATE", "VARBINARY", whole=whole),
     )
     assert here.seen[3] == (
-        'CREATE TABLE result_1 AS SELECT CAST(json(ca) AS INTEGER[]) AS "a", CAST(from_base64(cb) AS BLOB) AS "b", '
+        'CREATE TABLE result_1 AS SELECT CAST(json(ca) AS INTEGER[]) AS "a", from_base64(cb) AS "b", '
         'CAST(cc AS DATE) AS "c", CAST(ca AS BLOB) AS "a_1" FROM read_parquet(\'FOLDER/result_1.parquet\')'
     )
     assert here.seen[-2:] == ["DROP TABLE IF EXISTS result_1", "select 3"]
