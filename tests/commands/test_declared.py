@@ -9,7 +9,8 @@ DECLARED = """
 General
   ? [COMMAND] | help .help !help ; data COMMAND
   q | quit exit .quit .exit !quit !exit ; changes text
-  context [set|reset] [PART] [VALUE] | conninfo ; changes shell, data VALUE
+  conninfo | conninfo+
+  context [set|reset] [PART] [VALUE] ; changes shell, data VALUE
   c [TARGET] [USER] [HOST] [PORT] | connect !connect ; changes shell
   refresh
   history [LETTERS] | s

@@ -81,7 +81,7 @@ _CONNECTION = {"user": "server user", "server": "server", "tls": "TLS", "process
 PARTS = tuple(name for name, _ in SessionContext().parts())
 
 
-@command("context", "[set|reset] [PART] [VALUE]", aliases=("conninfo",), changes="shell", data=("VALUE",))
+@command("context", "[set|reset] [PART] [VALUE]", changes="shell", data=("VALUE",))
 async def show_context(shell: CommandShell, args: Args) -> None:
     """Show the service and the context, or change the context. PART is a part of it, such as database or role.
 
@@ -109,6 +109,29 @@ async def show_context(shell: CommandShell, args: Args) -> None:
     if chosen:
         shell.set_context(context, chosen)
     shell.say(_described(session.target, context, sources | chosen, engine))
+
+
+@command("conninfo", aliases=("conninfo+",))
+async def show_connection(shell: CommandShell, args: Args) -> None:
+    """Say in one sentence what the shell is connected to. \\conninfo+ shows what \\context does."""
+    if args.plus:
+        await show_context.body(shell, args)
+        return
+    connection = await learn_connection(shell)
+    context = shell.session.context
+    parts = {
+        "database": context.database,
+        "schema": context.schema,
+        "store": context.store,
+        "user": connection.get("user", ""),
+        "role": "" if "user" in connection else context.role,
+    }
+    named = [
+        f'{"as " * (name in {"user", "role"})}{name} "{printable(value)}"' for name, value in parts.items() if value
+    ]
+    where = f"You are connected to {printable(shell.session.target)}"
+    server = f" (server {printable(connection['server'])})" if "server" in connection else ""
+    shell.say(f"{where}{server}{': ' if named else ''}{', '.join(named)}.")
 
 
 async def _engine(shell: CommandShell) -> list[tuple[str, str, str]]:
@@ -204,4 +227,4 @@ async def history(shell: CommandShell, args: Args) -> None:
     shell.say("\n".join(lines) or "the history is empty", verbatim=True)
 
 
-COMMANDS = (show_help, quit_shell, show_context, connect, refresh, history, error_details)
+COMMANDS = (show_help, quit_shell, show_connection, show_context, connect, refresh, history, error_details)

@@ -155,7 +155,7 @@ def test_a_large_result_has_its_types_in_parquet(program: Program, postgresql_da
 
 def test_the_password_is_not_shown(program: Program, postgresql_database: str) -> None:
     url = postgresql_database.replace("postgres@", "postgres:sesame@")
-    done = program(url, "-c", "\\conninfo", "-c", "list engines", "-c", "select nothing")
+    done = program(url, "-c", "\\conninfo+", "-c", "list engines", "-c", "select nothing")
     assert "PostgreSQL" in done.out + done.err and "sesame" not in done.out + done.err
     unreachable = program("postgresql://postgres:sesame@127.0.0.1:1/d", "-c", "select 1")
     assert unreachable.code != 0 and "sesame" not in unreachable.out + unreachable.err
@@ -183,7 +183,7 @@ def test_notices_are_printed_with_their_severity_once(program: Program, postgres
 
 
 def test_conninfo_before_any_statement_shows_where_the_session_is(program: Program, postgresql_database: str) -> None:
-    done = program(postgresql_database, "-c", "\\conninfo")
+    done = program(postgresql_database, "-c", "\\conninfo+")
     name = postgresql_database.partition("?")[0].rpartition("/")[2]
     assert re.search(rf"^  engine +PostgreSQL 1\d[^\n]*\n(?s:.*)^  database +{name} ", done.err, re.M), done.err
 
@@ -231,11 +231,13 @@ def test_insert_statements_have_bytes_as_postgresql_reads_them(program: Program,
 
 
 def test_the_connection_to_the_server_is_shown(program: Program, postgresql_database: str) -> None:
-    done = program(postgresql_database, "-c", "\\conninfo", "-c", "select pg_backend_pid() as p")
+    done = program(postgresql_database, "-c", "\\conninfo+", "-c", "select pg_backend_pid() as p")
     found = dict(re.findall(r"^  (\w[\w ]*?)  +(\S.*)$", done.out + done.err, re.M))
     assert found["server user"] == "postgres"
     assert found["server"].endswith("/.s.PGSQL.5432")
     assert (found["TLS"], found["server process"]) == ("false", re.findall(r"\d+", done.out)[0])
+    said = program(postgresql_database, "-c", "\\conninfo").err
+    assert said.startswith("You are connected to ") and said.endswith('schema "public", as user "postgres".\n')
 
 
 def test_another_database_of_the_server_is_connected_to_by_its_name(program: Program, postgresql_database: str) -> None:

@@ -66,7 +66,7 @@ def test_a_large_result_is_written_as_csv(program: Program, spark_url: str, tmp_
 
 def test_the_token_is_not_shown(program: Program, spark_url: str) -> None:
     url = spark_url.replace("127.0.0.1", "localhost") + ";token=sesame"
-    done = program(url, "-c", "\\conninfo", "-c", "list engines", "-c", "select nothing")
+    done = program(url, "-c", "\\conninfo+", "-c", "list engines", "-c", "select nothing")
     assert "Spark Connect" in done.out + done.err and "sesame" not in done.out + done.err
     unreachable = program("sc://127.0.0.1:1;token=sesame", "-c", "select 1")
     assert unreachable.code != 0 and "sesame" not in unreachable.out + unreachable.err
