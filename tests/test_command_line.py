@@ -226,7 +226,7 @@ def test_help_and_version_by_any_name(invoked: list[Invocation], capsys: pytest.
         (["export", "-o", "f", "--table", "t", "--query", "select 1"], "export requires either --query or --table"),
         (["export", "-o", "f", "--query", "select 1; select 2"], "export requires exactly one statement"),
         (["export", "-o", "f", "--query", "\\d"], "export requires exactly one statement"),
-        (["export", "-o", "f", "--query", "delete from t where x"], "DELETE is not a query"),
+        (["export", "-o", "f", "--query", "delete from t where x"], "DELETE returns no rows"),
     ],
 )
 def test_command_lines_that_are_wrong(

@@ -57,7 +57,7 @@ def test_the_statement_before_copy_is_sent_again(program: Program) -> None:
         ("\\copy t to 'a.csv' (create)", "the option create applies only to COPY FROM"),
         ("\\copy t from 'a.csv' (force_quote *)", "the option force_quote applies only to COPY TO"),
         ("\\copy (select error('boom')) to 'a.csv'", "boom"),
-        ("\\copy (insert into t values (3)) to 'a.csv'", "\\copy: INSERT is not a query"),
+        ("\\copy (insert into t values (3)) to 'a.csv'", "\\copy: INSERT returns no rows"),
         ("\\copy t to program 'exit 3'", "the command 'exit 3' exited with code 3"),
         ("\\copy t from program 'echo 4; exit 3'", "the command 'echo 4; exit 3' exited with code 3"),
         ("\\copy t to program cat", "expected a command in single quotes"),

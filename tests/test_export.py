@@ -81,7 +81,7 @@ def test_exports_of_the_embedded_service(program: Program, tmp_path: Path) -> No
         (("--query", "select 1", "--table", "t", "-o", "a.csv"), "either --query or --table"),
         (("--query", "select 1; select 2", "-o", "a.csv"), "exactly one statement"),
         (("--query", "\\q", "-o", "a.csv"), "exactly one statement"),
-        (("--query", "create table t (i int)", "-o", "a.csv"), "export: CREATE TABLE is not a query"),
+        (("--query", "create table t (i int)", "-o", "a.csv"), "export: CREATE TABLE returns no rows"),
         (("--query", "select 1", "-o", "a.foo"), "unknown file extension .foo"),
         (("--query", "select 1", "-o", "/dev/stdout", "--format", "csv"), "writes to a file"),
         (("--query", "select 1", "-o", "none/a.csv"), "create the directory first"),
@@ -97,11 +97,11 @@ def test_wrong_exports(program: Program, tmp_path: Path, options: tuple[str, ...
 def test_only_statements_with_rows_are_sent(program: Program, tmp_path: Path) -> None:
     program("t.db", "-c", "create table t (i int)")
     done = program("export", "t.db", "--query", "drop table t", "-o", "a.csv")
-    assert (done.code, done.err.partition("\n")[0]) == (2, "error: export: DROP TABLE is not a query")
+    assert (done.code, done.err.partition("\n")[0]) == (2, "error: export: DROP TABLE returns no rows")
     done = program("export", "t.db", "--query", "insert into t values (7) returning i", "-o", "a.csv")
     assert (done.code, tmp_path.joinpath("a.csv").read_text()) == (0, "i\n7\n")
     done = program("t.db", stdin="drop table t\n\\export b.csv\n")
-    assert (done.code, done.err.partition("\n")[0]) == (2, "<stdin>:1: error: \\export: DROP TABLE is not a query")
+    assert (done.code, done.err.partition("\n")[0]) == (2, "<stdin>:1: error: \\export: DROP TABLE returns no rows")
     assert program("t.db", "--format", "csv", "-c", "select i from t").out == "i\n7\n"
 
 

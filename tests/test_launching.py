@@ -246,7 +246,7 @@ def test_the_first_context_and_its_sources(config: Config) -> None:
     context = context_of(destination)
     assert (context.database, context.role) == ("d", "other")
     assert sources_of(destination) == {
-        "timezone": "machine", "session_id": "new", "database": "DSN", "role": "flag",
+        "timezone": "system", "session_id": "new", "database": "DSN", "role": "flag",
     }  # fmt: skip
     assert own_session(destination, context) == context.session_id != ""
     assert context.timezone == machine_timezone({})

@@ -220,7 +220,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag("retries", "maximum retries of a request that is safe to repeat [default: 5]", NUMBER, default=5),
         _flag(
             "api",
-            "interface of the service; auto detects it [default: v2]",
+            "API version; auto detects it [default: v2]",
             _words("v2", "legacy", "auto"),
             default="v2",
         ),
@@ -230,7 +230,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag("insecure", "do not verify the service's TLS certificate", SWITCH),
         Setting("token_keyring", "SERVICE/USER of the token in the system keyring"),
         Setting("token_command", "command that prints the token; runs again after a 401"),
-        Setting("private_data_plane", "allow a public service to serve results from private addresses", SWITCH),
+        Setting("private_data_plane", "let a public service redirect results to private addresses", SWITCH),
         Setting(
             "answer_limit",
             "maximum size of one response in MiB [default: 64; up to 256 for a partition announced with many rows]",
@@ -260,7 +260,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag("store", "store to use", NAME, often=True),
         _flag("compute_pool", "compute pool to use", NAME, often=True),
         _flag("timezone", "IANA time zone [default: the system's; with a PostgreSQL URL the server's]", Kind("ZONE")),
-        _flag("session_id", "session to join [default: a new session]", Kind("ID")),
+        _flag("session_id", "use an existing session [default: a new session]", Kind("ID")),
     ),
     SCRIPTS: (
         _flag(
@@ -272,12 +272,12 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
         _flag(
             "attach",
-            "file to upload with the statement that names it; repeatable",
+            "upload FILE with the first statement that names it; repeatable",
             FILES,
             once=True,
         ),
-        _flag("max_rows", "stop an unbounded result after N rows", LIMIT),
-        _flag("duration", "stop an unbounded result after this time", TIME_LIMIT),
+        _flag("max_rows", "stop a continuous query after N rows", LIMIT),
+        _flag("duration", "stop a continuous query after this time", TIME_LIMIT),
         _flag("allow_gaps", "reconnect to an unbounded result after a connection failure; rows may be missing", SWITCH),
         _flag(
             "set",

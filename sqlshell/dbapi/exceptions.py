@@ -115,7 +115,7 @@ def error_of(error: ShellError) -> Error:
     if kind is None:
         kind = _OF_CLASS.get(error.where.sql_state[:2], ProgrammingError)
     where = error.where
-    hint = error.hint.replace("use --token-file with the URL as TARGET", "pass token with the URL as target")
+    hint = error.hint.replace("use --token-file FILE, with the URL as TARGET", "pass token with the URL as target")
     return kind(
         error.message, sqlstate=where.sql_state, statement_id=where.statement_id, offset=where.offset, hint=hint
     )

@@ -89,9 +89,7 @@ def _configured_tokens(sources: TokenSources, target: Target) -> Iterator[Config
     url = sources.environ.get(f"{PREFIX}URL", "")
     values = {key: sources.environ.get(PREFIX + key.upper(), "") for key in KEYS}
     # For a profile with a URL, the token must be in the profile too: setting SQLSHELL_URL would not help.
-    remedy = (
-        "set token_file in the profile" if sources.table.get("url") else f"set SQLSHELL_URL to the URL of {target.name}"
-    )
+    remedy = "set token_file in the profile" if sources.table.get("url") else f"set SQLSHELL_URL={target.name}"
     yield from _configured_in(values, _target_of(url) if url else started, PREFIX, remedy, bool(url))
     remedy = "use a profile that contains both the url and its token"
     values = {key: str(sources.table.get(key, "")) for key in KEYS}

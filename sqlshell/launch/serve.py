@@ -87,8 +87,8 @@ SERVE: tuple[OptionSpec, ...] = (
         "--token-file",
         "FILE",
         None,
-        "file with the token that is valid for every organization  [default: a new token, stored in DIR/token with "
-        "--data DIR]",
+        "file with the operator's token, which is valid for every organization  [default: a new token, stored in "
+        "DIR/token with --data DIR]",
     ),
     (
         "--engine",

@@ -265,7 +265,7 @@ def context_of(destination: Destination) -> SessionContext:
 
 def sources_of(destination: Destination) -> dict[str, str]:
     """Return the source of each part of context_of()."""
-    zone = "server" if _has_own_timezone(destination) else "machine"
+    zone = "server" if _has_own_timezone(destination) else "system"
     chosen = {name: source for name, (_, source) in chosen_parts(destination).items()}
     return {"timezone": zone, "session_id": "new"} | chosen
 

@@ -28,8 +28,8 @@ def test_enter_accepts_an_item_only_if_one_is_chosen(typing: Typing, shown: str)
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
-        (41, " \\? help │ ^R history │ F4 vi │ ^D exits "),
-        (40, " \\? help │ ^R history │ F4 vi "),
+        (40, " \\? help │ ^R history │ F4 vi │ ^D exit "),
+        (39, " \\? help │ ^R history │ F4 vi "),
         # Nothing is left out in the middle, even if what follows has room.
         (17, " \\? help "),
         (9, " \\? help "),

@@ -125,7 +125,7 @@ def test_types_a_style_and_the_explorer_at_the_prompt(tmp_path: Path) -> None:
 
 
 def test_a_note_has_its_label_at_a_terminal_only(tmp_path: Path, program: Program) -> None:
-    said = "1 statement or command already done; continuing at s.sql:2"
+    said = "resuming at s.sql:2 (1 done)"
     run = ("w.duckdb", "--checkpoint", "c", "--resume", "-f", "s.sql")
     (tmp_path / "s.sql").write_text("create table t (i int);\nselect x;\n")
     program(*run)

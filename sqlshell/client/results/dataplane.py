@@ -59,7 +59,7 @@ def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> Dat
     if not host:
         raise ProtocolError(f"{refused}: no host")
     if parts.username is not None or parts.password is not None:
-        raise ProtocolError(f"invalid data plane URI from {api.name}: user information is not allowed")
+        raise ProtocolError(f"invalid data plane URI from {api.name}: must not contain a user name")
     if parts.fragment:
         raise ProtocolError(f"{refused}: fragment not allowed")
     scheme = _PLAIN.get(scheme, scheme)

@@ -424,8 +424,7 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
         case 400:
             return Fail(ServiceError(f"{base} refused the request{tail or ' (400)'}", traced, where))
         case 401:
-            hint = "a token is only used with the URL it was given for: set SQLSHELL_TOKEN or use --token-file"
-            hint += " with the URL as TARGET, or put url and token_file into one profile"
+            hint = "set SQLSHELL_TOKEN, or use --token-file FILE, with the URL as TARGET"
             return Fail(NotAuthenticated(f"{base} rejected the token{tail}", hint, where))
         case 403:
             hint = "the token may lack the required permission: use another role or token"

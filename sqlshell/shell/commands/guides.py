@@ -111,9 +111,7 @@ async def _sample_data(shell: CommandShell, *, remove: bool = False) -> None:
 
     schema = sample_data.SCHEMA
     if engine := await engine_of(shell):
-        raise UsageError(
-            f"the sample data is made by DuckDB's SQL; the engine here is {engine}", "start DuckDB with: sqlshell"
-        )
+        raise UsageError(f"\\demo needs DuckDB; this is {engine}", "start DuckDB with: sqlshell")
     if shell.session.state.transaction.state:
         raise UsageError("\\demo cannot run in a transaction", "end it with COMMIT or ROLLBACK")
     try:
@@ -133,7 +131,7 @@ async def _sample_data(shell: CommandShell, *, remove: bool = False) -> None:
         return
     if (shell.session.context.database or "").lower() == schema:
         raise UsageError(
-            f"the database is also called {schema}, so names such as {schema}.orders would be ambiguous",
+            f"database and schema would both be named {schema}",
             "use another database",
         )
     if existing:

@@ -57,7 +57,7 @@ async def replay(components: ShellComponents, submitter: Submitter, path: Own) -
             differing += 1
             details = "\n".join(f"  {line}" for line in differences)
             components.result_output.print(f"{head}{details}\n", with_results=True)
-    what = f"{format_count(done, 'statement')} run again"
+    what = f"{format_count(done, 'statement')} run again" if done or not skipped else ""
     if differing or skipped:
         details = (
             f"{differing} {'differs' if differing == 1 else 'differ'}"
@@ -66,7 +66,7 @@ async def replay(components: ShellComponents, submitter: Submitter, path: Own) -
             if done
             else ""
         )
-        left = f"{skipped} not run" if skipped else ""
+        left = f"{skipped} of {format_count(done + skipped, 'statement')} could not be replayed" if skipped else ""
         raise OutcomeMismatch(", ".join(filter(None, [what, details, left])))
     components.diagnostics.report(f"{what}, no differences")
 

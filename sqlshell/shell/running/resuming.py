@@ -110,9 +110,7 @@ class Resumer(Submitter):
         step, former = await self._next(digest(session.redact(statement)))
         if former is None or former.state != "done":
             if former is not None:
-                self._diagnostics.note(
-                    f"{former.place}: the outcome is unknown; running the statement again, because repeating it is safe"
-                )
+                self._diagnostics.note(f"{former.place}: the outcome is unknown; running it again (it only reads)")
             await self._continue(step)
             return step
         if self._is_temporary(statement):
@@ -186,7 +184,7 @@ class Resumer(Submitter):
             return
         self._checkpoint.check_end()
         if self._skipped_count:
-            self._say_skipped("nothing is left")
+            self._say_skipped("nothing to do")
         self._checkpoint.complete()
 
     def close(self) -> None:
@@ -211,12 +209,11 @@ class Resumer(Submitter):
             return
         self._restart = self._restart or step.place
         if self._skipped_count and not self._checkpoint.continues:
-            self._say_skipped(f"continuing at {self._restart}")
+            self._say_skipped(f"resuming at {self._restart}")
 
     def _say_skipped(self, then: str) -> None:
         count, self._skipped_count = self._skipped_count, 0
-        what = "1 statement or command" if count == 1 else f"{count:,} statements and commands"
-        self._diagnostics.note(f"{what} already done; {then}")
+        self._diagnostics.note(f"{then} ({count:,} done)")
 
     async def _decide(self, former: Step) -> None:
         """Determine the outcome of a step: from the service if it knows the statement, otherwise from --if-unknown.

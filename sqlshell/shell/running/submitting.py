@@ -327,4 +327,7 @@ def require_rows(sql: Sql, command: str) -> None:
 
     name = first_without_rows(lexed(sql))
     if name:
-        raise UsageError(f"{command}: {name} is not a query", "use a query, or INSERT, UPDATE or DELETE with RETURNING")
+        raise UsageError(
+            f"{command}: {name.partition(' WITHOUT ')[0]} returns no rows",
+            "use a query, or INSERT, UPDATE or DELETE with RETURNING",
+        )

@@ -82,15 +82,15 @@ class Policy(Struct, frozen=True):
         met = next((item for item in listed if self._asked(item)), None)
         if met is None:
             return
-        import textwrap
-
-        shown = textwrap.shorten(str(sql)[:SHOWN_LENGTH], 60, placeholder="…")
         if ask is None:
-            raise UsageError(f"{met.name} on {self._where} requires confirmation: {shown}", "use --yes to confirm")
+            raise UsageError(f"{met.name} on {self._where} requires confirmation", "use --yes to confirm")
         if TYPE_NAME in self.confirm:
             answer = await ask(f"{met.name} on {self._where}. Type {self.name!r} to continue: ")
             agreed = answer.strip() == self.name
         else:
+            import textwrap
+
+            shown = textwrap.shorten(str(sql)[:SHOWN_LENGTH], 60, placeholder="…")
             answer = await ask(f"{met.name} on {self._where}: {shown}  Continue? [y/N] ")
             agreed = answer.strip().lower() in {"y", "yes"}
         if not agreed:

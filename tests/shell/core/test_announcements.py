@@ -174,7 +174,7 @@ def test_a_replay_prints_to_the_output_of_results(tmp_path: Path) -> None:
         f"{path}:2: x\n  not run: its secrets were not recorded\n"
         f"{path}:3: {LONG[:59]}…\n  expected 0 results, got 1\n"
     )
-    assert "2 statements run again, 2 differ, 1 not run" in core.err
+    assert "2 statements run again, 2 differ, 1 of 3 statements could not be replayed" in core.err
     assert core.shell.exit == Exit.STATEMENT
 
 

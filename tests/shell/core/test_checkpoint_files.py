@@ -108,7 +108,7 @@ def test_the_lines_of_a_run(run: Run, synchronized: list[int]) -> None:
         '{"n":9,"state":"done","sqlState":"00000","rows":1}',
         '{"n":0,"state":"complete"}',
     ]
-    assert run.err == "8 statements and commands already done; continuing at x.sql:9\n"
+    assert run.err == "resuming at x.sql:9 (8 done)\n"
     # The next run begins with an empty file, which is not new in its directory.
     synchronized.clear()
     run("insert 1;\n", {"insert 1": wrong()})
@@ -135,7 +135,7 @@ def test_the_lines_about_a_transaction_that_begins_again(run: Run, synchronized:
     ]
     assert synchronized == [len(before) + 3, len(before) + 4, len(before) + 6]
     assert run.err == (
-        "1 statement or command already done; continuing at x.sql:2\n"
+        "resuming at x.sql:2 (1 done)\n"
         "x.sql:2: error[42601]: wrong\n"
         "warning: 2 statements were not run\n"
     )
@@ -155,7 +155,7 @@ def test_the_lines_about_a_commit_that_was_skipped(run: Run) -> None:
         '{"n":3,"state":"done","sqlState":"00000"}',
         '{"n":0,"state":"complete"}',
     ]
-    assert run.err == "2 statements and commands already done; continuing at x.sql:3\n"
+    assert run.err == "resuming at x.sql:3 (2 done)\n"
 
 
 def test_a_commit_that_rolls_back_undoes_its_statements(run: Run) -> None:
@@ -185,7 +185,7 @@ def test_the_run_continues_where_its_transaction_began(run: Run) -> None:
     run(script, answers | {"insert 2": wrong()})
     assert run(script, answers | {"insert 2": IN_TRANSACTION}, resume=True) == Exit.DONE
     assert run.sent == ["begin", "insert 2"]
-    assert "2 statements and commands already done; continuing at x.sql:2\n" in run.err
+    assert "resuming at x.sql:2 (2 done)\n" in run.err
 
 
 def test_a_result_that_is_not_written_again_is_a_warning(run: Run, tmp_path: Path) -> None:
@@ -197,7 +197,7 @@ def test_a_result_that_is_not_written_again_is_a_warning(run: Run, tmp_path: Pat
     assert run.sent == ["wrong"]
     assert run.err == (
         "warning: the result of a statement that an earlier run completed is not written again\n"
-        "2 statements and commands already done; continuing at x.sql:4\n"
+        "resuming at x.sql:4 (2 done)\n"
     )
 
 

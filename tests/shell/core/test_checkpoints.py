@@ -80,10 +80,10 @@ def test_a_run_continues_at_the_statement_that_failed(run: Run) -> None:
     assert run.sent == ["insert 1", "insert 2"]
     assert run(script, resume=True) == Exit.DONE
     assert run.sent == ["insert 2", "insert 3"]
-    assert "1 statement or command already done; continuing at x.sql:2" in run.err
+    assert "resuming at x.sql:2 (1 done)" in run.err
     assert run(script, resume=True) == Exit.DONE
     assert run.sent == []
-    assert "nothing is left" in run.err
+    assert "nothing to do" in run.err
     assert run(script) == Exit.DONE, "a complete run is forgotten"
     assert run.sent == ["insert 1", "insert 2", "insert 3"]
 
@@ -248,7 +248,7 @@ def test_the_service_is_asked_for_an_unknown_outcome(run: Run) -> None:
 def test_a_statement_that_only_reads_is_run_again_with_a_note(run: Run) -> None:
     run("insert 1;\nselect 2;\n", {"select 2": LOST})
     assert run("insert 1;\nselect 2;\n", resume=True) == Exit.DONE
-    assert "x.sql:2: the outcome is unknown; running the statement again, because repeating it is safe" in run.err
+    assert "x.sql:2: the outcome is unknown; running it again (it only reads)" in run.err
     assert run.sent == ["select 2"]
 
 

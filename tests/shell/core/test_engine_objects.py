@@ -266,4 +266,4 @@ def test_the_sql_that_creates_functions() -> None:
 def test_the_sample_data_is_not_made_by_another_engine() -> None:
     out, err, sent = run("\\demo")
     assert (out, sent) == ("", [])
-    assert err.startswith("error: the sample data is made by DuckDB's SQL; the engine here is postgresql\n")
+    assert err.startswith("error: \\demo needs DuckDB; this is postgresql\n")

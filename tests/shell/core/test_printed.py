@@ -53,8 +53,8 @@ at the prompt, 0 = never
   completion     on                       on, off
   multiline      on                       on, off
   vi             off                      on, off
-  max_rows       0                        stop an unbounded result after N rows
-  duration       0                        stop an unbounded result after this time
+  max_rows       0                        stop a continuous query after N rows
+  duration       0                        stop a continuous query after this time
   allow_gaps     off                      on, off
   prompt_color                            color of the prompt in this profile
   prompt                                  prompt template, such as "{database}.{schema}> "

@@ -99,7 +99,7 @@ def test_only_reads_of_a_service_elsewhere_are_repeated(
         ),
         (
             "create table t (i int) \\export a.csv",
-            "error: \\export: CREATE TABLE is not a query\n"
+            "error: \\export: CREATE TABLE returns no rows\n"
             "help: use a query, or INSERT, UPDATE or DELETE with RETURNING\n",
         ),
         (

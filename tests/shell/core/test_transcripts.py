@@ -128,7 +128,7 @@ def test_a_failure_that_was_none_is_told_with_its_words(tmp_path: Path) -> None:
         f"{path}:2: select lost\n  expected sqlState 00000, got XX000: odd\n"
         f"{path}:3: select 1\n  not run: its secrets were not recorded\n"
     )
-    assert "2 statements run again, 2 differ, 1 not run" in core.err
+    assert "2 statements run again, 2 differ, 1 of 3 statements could not be replayed" in core.err
     assert [sql for sql, _ in core.client.ran] == ["select bad", "select lost"]
 
 
@@ -151,7 +151,7 @@ def test_what_the_policy_refuses_is_not_run(tmp_path: Path) -> None:
 
     core = asyncio.run(work())
     assert "  not run: " in core.out
-    assert "0 statements run again, 1 not run" in core.err
+    assert "1 of 1 statement could not be replayed" in core.err
     assert core.client.ran == []
 
 

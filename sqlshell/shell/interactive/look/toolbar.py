@@ -40,7 +40,7 @@ _KEYS = {
     Typing.DATA: (("\\.", "or ^D ends the data"), ("^C", "discards")),
     Typing.COMPLETE: (("Enter", "runs"), ("^X ^F", "formats"), ("^X ^E", "editor")),
 }
-_AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browse result"), ("F4", "vi"), ("^D", "exits"))
+_AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browse result"), ("F4", "vi"), ("^D", "exit"))
 
 
 def toolbar_text(
