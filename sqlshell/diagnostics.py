@@ -18,7 +18,7 @@ from sqlshell.output.text.cells import printable
 from sqlshell.output.text.lines import folded
 from sqlshell.output.writer import Role
 from sqlshell.runtime.bugs import trace
-from sqlshell.runtime.streams import forces_colors, shows_unicode
+from sqlshell.runtime.streams import forces_colors, in_locale, shows_unicode
 
 Look = Callable[[str, Role], str]
 _FURTHER = re.compile(r"\n(?=(?:DETAIL|HINT|QUERY|CONTEXT): )")
@@ -187,10 +187,12 @@ class Diagnostics:
     def _background(self, error: ShellError, text: str) -> list[str]:
         """The details of an error other than its message and hint."""
         where = error.where
-        facts = [f"{where.sql_state} is {words}"] if (words := meaning(where.sql_state)) else []
+        words = meaning(where.sql_state)
+        told = not words or words in error.message.lower()
+        facts = [] if told else [f"{where.sql_state} ({words.replace(' ', '_')})"]
         if where.statement_id and where.statement_id not in error.message + error.hint:
             facts.append(f"statement {where.statement_id}")
-        lines = [f"note: {printable(', '.join(facts))}"] if facts else []
+        lines = [f"note: {printable(in_locale(' · ').join(facts))}"] if facts else []
         if text.strip() not in {"", error.message.strip()}:
             lines += ["note: the service's message:"]
             lines += [f"  {printable(line, keep=KEPT)}" for line in text.strip().split("\n")]

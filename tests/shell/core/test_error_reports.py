@@ -163,7 +163,7 @@ def test_a_note_has_its_label_at_a_terminal_only(quiet: bool, always: bool) -> N
 
 FULL = (
     'error[42703]: Table "o" does not have a column named "totl"\n 2 |   o.totl\n   |   ^^^^^^\n'
-    'help: did you mean "total"?\nnote: 42703 is undefined column, statement id1\nnote: the service\'s message:\n'
+    'help: did you mean "total"?\nnote: 42703 (undefined_column) · statement id1\nnote: the service\'s message:\n'
     '  Binder Error: Table "o" does not have a column named "totl"\n  Candidate bindings: : "total", "note"\n  \n'
     "  LINE 2:   o.totl\n            ^^^^^^\n"
 )
