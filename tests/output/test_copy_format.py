@@ -7,9 +7,10 @@ import pytest
 
 from sqlshell.errors import UsageError
 from sqlshell.output.copy_format import copy_format
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import WriterOptions
 from sqlshell.result import Batch, Column, Rows, StoredColumn
 from sqlshell.sql.analysis.copy_statements import read_copy
+from tests.output.writing import written
 
 COLUMNS = [Column("i", "INTEGER"), Column("s"), Column("n", "DECIMAL(3,2)"), Column("d", "DATE")]
 ROWS: Rows = [
@@ -49,21 +50,19 @@ SAME = {
 }
 
 
-def written(options: str) -> bytes:
+def copied(options: str) -> bytes:
     form = copy_format(read_copy(f"copy t to stdout {options}"))
-    writer = form.format.factory(form.options(WriterOptions(null="the session's")))
-    batch = Batch(len(COLUMNS), rows=ROWS)
-    return b"".join([*writer.begin(COLUMNS), *writer.write(batch), *writer.end(Summary(len(ROWS), True))])
+    return written(form.format.factory(form.options(WriterOptions(null="the session's"))), COLUMNS, ROWS)
 
 
 @pytest.mark.parametrize("options", EXPECTED)
 def test_the_bytes_are_those_of_psql(options: str) -> None:
-    assert written(options) == EXPECTED[options]
+    assert copied(options) == EXPECTED[options]
 
 
 @pytest.mark.parametrize("options", SAME)
 def test_other_spellings(options: str) -> None:
-    assert written(options) == EXPECTED[SAME[options]]
+    assert copied(options) == EXPECTED[SAME[options]]
 
 
 @pytest.mark.parametrize("options", ["", "(delimiter '-')", "(delimiter ',', null 'NA')"])

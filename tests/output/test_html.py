@@ -11,20 +11,16 @@ import re
 
 import pytest
 
-from sqlshell.output.writer import Summary, WriterOptions
+from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.html import HtmlWriter
-from sqlshell.result import Batch, Column, Rows
+from sqlshell.result import Column, Rows
+from tests.output.writing import drawn
 
 COLUMNS = [Column("id", "BIGINT"), Column("a\x1b<b>", "STRUCT<a INTEGER>")]
 
 
-def written(columns: list[Column], *batches: Rows, **options: object) -> str:
-    writer = HtmlWriter(WriterOptions(**options))  # type: ignore[arg-type]
-    chunks = list(writer.begin(columns))
-    for rows in batches:
-        chunks += writer.write(Batch(len(columns), rows=rows))
-    assert list(writer.settle()) == []
-    return b"".join([*chunks, *writer.end(Summary(sum(map(len, batches)), True))]).decode()
+def html_of(columns: list[Column], *batches: Rows, **options: object) -> str:
+    return drawn(HtmlWriter(WriterOptions(**options)), columns, *batches)  # type: ignore[arg-type]
 
 
 class Page(html.parser.HTMLParser):
@@ -68,7 +64,7 @@ def hashed(text: str) -> str:
 
 
 def test_a_page() -> None:
-    page = Page(written(COLUMNS, [["1", None]], [["-2", "a\tb\n\x1b[31m"], [None, "é"]], []))
+    page = Page(html_of(COLUMNS, [["1", None]], [["-2", "a\tb\n\x1b[31m"], [None, "é"]], []))
     assert page.open == []
     assert page.tags.count("main") == page.tags.count("noscript") == 1
     assert json.loads(page.texts["application/json"][0]) == [
@@ -80,7 +76,7 @@ def test_a_page() -> None:
 
 @pytest.mark.parametrize("text", ["</script><script>alert(1)</script>", "<!--<script>", "&lt;", "]]>", "<"])
 def test_no_value_ends_its_script(text: str) -> None:
-    data = written([Column(text, text)], [[text]], null=text)
+    data = html_of([Column(text, text)], [[text]], null=text)
     page = Page(data)
     assert page.open == []
     assert page.rows == [[text]]
@@ -91,7 +87,7 @@ def test_no_value_ends_its_script(text: str) -> None:
 
 
 def test_the_policy_allows_the_pages_style_and_script_alone() -> None:
-    page = Page(written(COLUMNS, [["1", "2"]]))
+    page = Page(html_of(COLUMNS, [["1", "2"]]))
     (style,), (script,) = page.texts["style"], page.texts["program"]
     assert "position: sticky" in style
     assert script.startswith('"use strict";')
@@ -108,11 +104,11 @@ def test_the_policy_allows_the_pages_style_and_script_alone() -> None:
 
 def test_a_chosen_null_and_an_empty_one() -> None:
     for null in ("-", ""):
-        page = Page(written(COLUMNS, null=null))
+        page = Page(html_of(COLUMNS, null=null))
         assert {column["null"] for column in json.loads(page.texts["application/json"][0])} == {null}
         assert page.rows == []
 
 
 def test_a_statement_without_columns_gives_nothing() -> None:
-    assert written([], []) == ""
+    assert html_of([], []) == ""
     assert not HtmlWriter(WriterOptions()).buffering

@@ -9,6 +9,7 @@ from sqlshell.errors import UsageError
 from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.insert import STATEMENT_ROWS, STATEMENT_SIZE, InsertWriter
 from sqlshell.result import Batch, Column, Rows
+from tests.output.writing import drawn
 
 TYPES: dict[str, tuple[list[str | None], str]] = {
     "BIGINT": (["-9223372036854775808", None, "0"], "BIGINT"),
@@ -37,15 +38,13 @@ TYPES: dict[str, tuple[list[str | None], str]] = {
 }
 
 
-def written(columns: list[Column], rows: Rows, table: str = '"my table"') -> str:
-    writer = InsertWriter(WriterOptions(table=table))
-    chunks = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=rows))]
-    return b"".join([*chunks, *writer.end(Summary(len(rows), True))]).decode()
+def inserts(columns: list[Column], rows: Rows, table: str = '"my table"') -> str:
+    return drawn(InsertWriter(WriterOptions(table=table)), columns, rows)
 
 
 def test_the_statement() -> None:
     rows: Rows = [["1", "it's", None], ["NaN", "", "true"]]
-    assert written([Column("a", "INTEGER"), Column("select"), Column("a", "BOOLEAN")], rows, "t") == (
+    assert inserts([Column("a", "INTEGER"), Column("select"), Column("a", "BOOLEAN")], rows, "t") == (
         "INSERT INTO t (a, \"select\", a_1) VALUES\n  (1, 'it''s', NULL),\n  ('NaN', '', TRUE);\n"
     )
 
@@ -65,7 +64,7 @@ def test_a_table_of_the_same_type_takes_them(kind: str) -> None:
                 else "CAST(? AS {})"
             )
             database.execute(f"INSERT INTO expected VALUES ({turned.format(type_name)})", [value])
-        database.execute(written([Column("v", kind)], [[value] for value in values]))
+        database.execute(inserts([Column("v", kind)], [[value] for value in values]))
         found = database.execute('SELECT count(*) FROM (FROM "my table" EXCEPT ALL FROM expected)').fetchall()
         assert found == [(0,)]
         assert database.execute('SELECT count(*) FROM "my table"').fetchall() == [(len(values),)]
@@ -81,21 +80,21 @@ def test_arrays_are_written_as_postgresql_reads_them() -> None:
         "ARRAY<INTEGER>": ("{}", "CAST('{}' AS JSON)"),
     }
     for kind, (value, expected) in kinds.items():
-        assert written([Column("v", kind)], [[value]], "t") == f"INSERT INTO t (v) VALUES\n  ({expected});\n"
+        assert inserts([Column("v", kind)], [[value]], "t") == f"INSERT INTO t (v) VALUES\n  ({expected});\n"
 
 
 def test_statements_are_bounded_in_rows_and_bytes() -> None:
-    many = written([Column("a", "INTEGER")], [["1"]] * (STATEMENT_ROWS * 2 + 1))
+    many = inserts([Column("a", "INTEGER")], [["1"]] * (STATEMENT_ROWS * 2 + 1))
     assert many.count("INSERT INTO") == 3
     assert many.count("(1)") == STATEMENT_ROWS * 2 + 1
     heads = [number for number, line in enumerate(many.splitlines()) if line.startswith("INSERT")]
     assert heads == [0, STATEMENT_ROWS + 1, 2 * (STATEMENT_ROWS + 1)]
-    wide = written([Column("a")], [["x" * STATEMENT_SIZE]] * 3)
+    wide = inserts([Column("a")], [["x" * STATEMENT_SIZE]] * 3)
     assert wide.count("INSERT INTO") == 3
     # Two rows that fill a statement exactly, `('…')` each, and two that are a character more.
     half = "x" * (STATEMENT_SIZE // 2 - len("('')"))
-    assert written([Column("a")], [[half]] * 4).count("INSERT INTO") == 2
-    assert written([Column("a")], [[half], [half + "x"]]).count("INSERT INTO") == 2
+    assert inserts([Column("a")], [[half]] * 4).count("INSERT INTO") == 2
+    assert inserts([Column("a")], [[half], [half + "x"]]).count("INSERT INTO") == 2
     assert (STATEMENT_ROWS, STATEMENT_SIZE) == (500, 2**20)
 
 
@@ -112,16 +111,16 @@ def test_statements_are_bounded_in_rows_and_bytes() -> None:
 )
 @pytest.mark.parametrize("kind", ["INTEGER", "DECIMAL(5,1)", "DOUBLE"])
 def test_only_numbers_go_without_quotes(kind: str, text: str, expected: str) -> None:
-    assert written([Column("a", kind)], [[text]], "t") == f"INSERT INTO t (a) VALUES\n  ({expected});\n"
+    assert inserts([Column("a", kind)], [[text]], "t") == f"INSERT INTO t (a) VALUES\n  ({expected});\n"
 
 
 def test_a_zero_byte_is_written_as_an_expression() -> None:
-    assert written([Column("a")], [["a\0b'"]], "t") == "INSERT INTO t (a) VALUES\n  (('a' || chr(0) || 'b'''));\n"
+    assert inserts([Column("a")], [["a\0b'"]], "t") == "INSERT INTO t (a) VALUES\n  (('a' || chr(0) || 'b'''));\n"
 
 
 def test_only_booleans_are_keywords() -> None:
     rows: Rows = [["TRUE"], ["False"], ["1"], ["true); --"]]
-    assert written([Column("a", "BOOLEAN")], rows, "t") == (
+    assert inserts([Column("a", "BOOLEAN")], rows, "t") == (
         "INSERT INTO t (a) VALUES\n  (TRUE),\n  (FALSE),\n  ('1'),\n  ('true); --');\n"
     )
 
@@ -136,8 +135,8 @@ def test_rows_of_several_batches_are_one_statement() -> None:
 
 
 def test_no_rows_give_no_statement_and_no_table_is_an_error() -> None:
-    assert written([Column("a")], []) == ""
-    assert written([], []) == ""
+    assert inserts([Column("a")], []) == ""
+    assert inserts([], []) == ""
     with pytest.raises(UsageError, match="requires the name of a table") as caught:
         InsertWriter(WriterOptions())
     assert caught.value.hint == "set it with --insert-table NAME or \\pset insert_table"
@@ -145,7 +144,7 @@ def test_no_rows_give_no_statement_and_no_table_is_an_error() -> None:
 
 @pytest.mark.parametrize("table", ["t", "_a$1", "s.t", '"My Table"', 'd."a""b".t', "été"])
 def test_names_of_tables(table: str) -> None:
-    assert written([Column("a")], [["x"]], table).startswith(f"INSERT INTO {table} (a) VALUES\n")
+    assert inserts([Column("a")], [["x"]], table).startswith(f"INSERT INTO {table} (a) VALUES\n")
 
 
 @pytest.mark.parametrize("table", ['a"; drop table x;--', "a b", "1a", "s.", ".t", '"a', "t(a)", '""', "a;"])
@@ -167,14 +166,14 @@ def test_bytes_in_nested_values_are_bytes() -> None:
     for kind, (values, type_name, first) in kinds.items():
         with duckdb.connect() as database:
             database.execute(f'CREATE TABLE "my table" (v {type_name})')
-            database.execute(written([Column("v", kind)], [[value] for value in values]))
+            database.execute(inserts([Column("v", kind)], [[value] for value in values]))
             assert database.execute(f'SELECT count(*) FROM "my table" WHERE v = {first}').fetchall() == [(1,)], kind
             assert database.execute('SELECT count(*) FROM "my table"').fetchall() == [(len(values),)]
-    assert "AS JSON" in written([Column("v", "STRUCT<VARBINARY>")], [['["YQ=="]']], "t")
+    assert "AS JSON" in inserts([Column("v", "STRUCT<VARBINARY>")], [['["YQ=="]']], "t")
 
 
 def test_the_sign_of_a_negative_zero_is_kept() -> None:
     with duckdb.connect() as database:
         database.execute('CREATE TABLE "my table" (v DOUBLE)')
-        database.execute(written([Column("v", "DOUBLE")], [["-0.0"], ["0.0"]]))
+        database.execute(inserts([Column("v", "DOUBLE")], [["-0.0"], ["0.0"]]))
         assert database.execute('SELECT v::VARCHAR FROM "my table"').fetchall() == [("-0.0",), ("0.0",)]

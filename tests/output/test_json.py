@@ -9,25 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sqlshell.output.writer import Summary, Writer, WriterOptions
+from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.json import JsonlWriter, JsonWriter, integer, nested, number
-from sqlshell.result import Batch, Column, Rows
-
-
-def written(writer: Writer, columns: list[Column], *batches: Rows) -> str:
-    chunks = [*writer.begin(columns)]
-    for rows in batches:
-        chunks += writer.write(Batch(len(columns), rows=rows))
-    chunks += writer.end(Summary(sum(map(len, batches)), True))
-    return b"".join(chunks).decode()
-
+from sqlshell.result import Column, Rows
+from tests.output.writing import drawn
 
 COLUMNS = [Column("i", "BIGINT"), Column("d", "DECIMAL(38,10)"), Column("f", "DOUBLE"), Column("b", "BOOLEAN")]
 
 
 def test_numbers_and_booleans() -> None:
     rows: Rows = [["1", "12345678901234567890.1234567890", "1e300", "true"], [None, None, "NaN", "false"]]
-    assert written(JsonlWriter(WriterOptions()), COLUMNS, rows) == (
+    assert drawn(JsonlWriter(WriterOptions()), COLUMNS, rows) == (
         '{"i":1,"d":12345678901234567890.1234567890,"f":1e300,"b":true}\n{"i":null,"d":null,"f":"NaN","b":false}\n'
     )
 
@@ -35,15 +27,15 @@ def test_numbers_and_booleans() -> None:
 @pytest.mark.parametrize("kind", ["BIGINT", "DECIMAL(38,10)", "DOUBLE"])
 @pytest.mark.parametrize("text", ["1\n2", "\n1", "1\n", "\n", ""])
 def test_a_text_that_is_no_number_is_a_string_among_numbers(kind: str, text: str) -> None:
-    lines = written(JsonlWriter(WriterOptions()), [Column("n", kind)], [["1"], [text], ["2"]]).splitlines()
+    lines = drawn(JsonlWriter(WriterOptions()), [Column("n", kind)], [["1"], [text], ["2"]]).splitlines()
     assert [json.loads(line)["n"] for line in lines] == [1, text, 2]
 
 
 def test_an_array_over_batches() -> None:
     columns = [Column("a%s", "VARCHAR"), Column("a%s")]
-    text = written(JsonWriter(WriterOptions()), columns, [["x", None]], [], [["y\n", '"']])
+    text = drawn(JsonWriter(WriterOptions()), columns, [["x", None]], [], [["y\n", '"']])
     assert json.loads(text) == [{"a%s": "x", "a%s_1": None}, {"a%s": "y\n", "a%s_1": '"'}]
-    assert written(JsonWriter(WriterOptions()), columns) == "[]\n"
+    assert drawn(JsonWriter(WriterOptions()), columns) == "[]\n"
 
 
 @pytest.mark.parametrize(
@@ -92,7 +84,7 @@ def test_nested_values_stay_json(text: str, same: str | None) -> None:
 @given(st.lists(st.tuples(st.none() | st.text(st.characters(exclude_categories=["Cs"]))), min_size=1, max_size=5))
 @settings(max_examples=100, deadline=None)
 def test_texts_come_back(rows: list[tuple[str | None]]) -> None:
-    text = written(JsonlWriter(WriterOptions()), [Column("t")], [list(row) for row in rows])
+    text = drawn(JsonlWriter(WriterOptions()), [Column("t")], [list(row) for row in rows])
     assert [json.loads(line)["t"] for line in text.split("\n")[:-1]] == [row[0] for row in rows]
 
 
@@ -101,5 +93,5 @@ def test_texts_come_back(rows: list[tuple[str | None]]) -> None:
 @settings(max_examples=100, deadline=None)
 def test_decimals_come_back(values: list[Decimal]) -> None:
     rows: Rows = [[str(value)] for value in values]
-    text = written(JsonlWriter(WriterOptions()), [Column("d", "DECIMAL(38,10)")], rows)
+    text = drawn(JsonlWriter(WriterOptions()), [Column("d", "DECIMAL(38,10)")], rows)
     assert [json.loads(line, parse_float=Decimal, parse_int=Decimal)["d"] for line in text.split("\n")[:-1]] == values

@@ -13,7 +13,7 @@ from sqlshell.output.writer import Screen, WriterOptions
 from sqlshell.output.writers.fitting import AutoWriter
 from sqlshell.output.writers.records import RecordWriter
 from sqlshell.result import Column, Rows
-from tests.output.test_table import drawn
+from tests.output.writing import drawn
 
 ADDRESS = '{"street":"Main St 1","geo":{"lat":52.5,"lon":13.4}}'
 VALUES = st.recursive(

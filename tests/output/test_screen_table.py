@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
@@ -21,9 +19,10 @@ from sqlshell.result import Column, Rows
 from sqlshell.shell.front_end import Paint
 from sqlshell.shell.interactive.look.paint import painter
 from sqlshell.shell.interactive.look.themes import load, names
-from tests.output.test_table import STEERING, drawn, is_unsafe
+from tests.goldens import agree
+from tests.output.test_table import STEERING, is_unsafe
+from tests.output.writing import drawn
 
-GOLDEN = Path(__file__).parents[1] / "golden" / "looks"
 SGR = re.compile(r"\x1b\[([0-9;]*)m")
 PAINT: Paint | None = painter(load("default"), 1 << 24)
 COLUMNS = [
@@ -53,12 +52,8 @@ MOMENTS: dict[str, tuple[list[Column], Rows]] = {
 }
 
 
-def compare(name: str, text: str) -> None:
-    path = GOLDEN / f"{name}.txt"
-    text = text.replace("\x1b", "␛")
-    if os.environ.get("SQLSHELL_GOLDEN") == "write":
-        path.write_text(text)
-    assert text == path.read_text(), text
+def agree_on_look(name: str, text: str) -> None:
+    agree(f"looks/{name}.txt", text.replace("\x1b", "␛"))
 
 
 @pytest.mark.parametrize("moment", MOMENTS)
@@ -69,7 +64,7 @@ def test_the_look_without_colors(moment: str, width: int, kind: str) -> None:
     text = drawn(AutoWriter(options, width), *MOMENTS[moment])
     assert max(map(cells, text.split("\n"))) <= width
     assert text.isascii() == (kind == "ascii") or "張" in text
-    compare(f"{moment} {width} {kind}", text)
+    agree_on_look(f"{moment} {width} {kind}", text)
 
 
 @pytest.mark.parametrize("theme", ["default", "paper"])
@@ -78,7 +73,7 @@ def test_the_colors(theme: str, colors: int) -> None:
     options = WriterOptions(paint=painter(load(theme), colors), screen=Screen(120))
     text = drawn(TableWriter(options), COLUMNS, ROWS)
     text += drawn(RecordWriter(options), COLUMNS, ROWS)
-    compare(f"colors {theme} {colors}", text)
+    agree_on_look(f"colors {theme} {colors}", text)
 
 
 @pytest.mark.parametrize(

@@ -23,14 +23,7 @@ from sqlshell.output.writer import DisplayFormat, Role, Screen, Summary, Writer,
 from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, table_width
 from sqlshell.output.writers.formats import format_named
 from sqlshell.result import Batch, Column, Rows
-
-
-def written(writer: Writer, columns: list[Column], *batches: Rows) -> str:
-    chunks = list(writer.begin(columns))
-    for rows in batches:
-        chunks += writer.write(Batch(len(columns), rows=rows))
-    chunks += writer.end(Summary(sum(map(len, batches)), True))
-    return b"".join(chunks).decode()
+from tests.output.writing import drawn
 
 
 @pytest.mark.parametrize(
@@ -105,7 +98,7 @@ def test_laid_out_values_are_the_same(value: object) -> None:
 def test_long_cells_are_shortened_and_counted() -> None:
     writer = format_named("table").factory(WriterOptions(display=DisplayFormat(width=6)))
     columns = [Column("t"), Column("n", "BIGINT"), Column("w", display_hint="nowrap"), Column("m")]
-    text = written(
+    text = drawn(
         writer, columns, [["a long text", "123456789", "a long text", "x\na long line"], [None, None, None, ""]]
     )
     assert "a lon…" in text
@@ -119,7 +112,7 @@ def test_a_value_that_the_table_cuts_again_is_counted_once() -> None:
     writer = ChangedWriter(
         AutoWriter(WriterOptions(screen=Screen(40, cuts=True)), 40), DisplayFormat(width=60, screen=True), safe=False
     )
-    text = written(writer, [Column("t"), Column("n", "BIGINT")], [["long " * 20, "1"], ["long " * 9, "2"], ["x", "3"]])
+    text = drawn(writer, [Column("t"), Column("n", "BIGINT")], [["long " * 20, "1"], ["long " * 9, "2"], ["x", "3"]])
     assert text.count("…") == 2
     assert writer.look.shortened == 2
 
@@ -130,7 +123,7 @@ def test_only_records_may_be_wrapped() -> None:
     for width, wraps in ((40, True), (80, False)):
         for screen in (Screen(width), None):
             writer = AutoWriter(WriterOptions(screen=screen), width)
-            written(writer, columns, rows)
+            drawn(writer, columns, rows)
             assert writer.look.wraps is wraps
 
 
@@ -140,11 +133,11 @@ def test_changed_cells_of_records_are_marked() -> None:
 
     columns = [Column(f"c{at}") for at in range(3)]
     options = WriterOptions(paint=paint, changed=frozenset({(0, 1)}), screen=Screen(40))
-    one = written(AutoWriter(options, 40), columns, [["x" * 20, "y" * 20, "z" * 20]])
+    one = drawn(AutoWriter(options, 40), columns, [["x" * 20, "y" * 20, "z" * 20]])
     assert "RECORD 1" in one
     assert one.count("\x1b[7m") == 1
     assert f"c1 │ \x1b[7m{'y' * 20}\x1b[0m\n" in one
-    two = written(AutoWriter(options, 40), columns, [[each * 8 for each in row] for row in ("xyz", "uvw")])
+    two = drawn(AutoWriter(options, 40), columns, [[each * 8 for each in row] for row in ("xyz", "uvw")])
     assert "\x1b[7myyyyyyyy" in two
     assert two.count("\x1b[7m") == 1
 
@@ -169,18 +162,18 @@ def test_a_line_with_colors_is_cut_at_the_edge(line: str, expected: str) -> None
 )
 def test_shortened_cells_stay_aligned(text: str) -> None:
     writer = format_named("table").factory(WriterOptions(display=DisplayFormat(width=8)))
-    lines = written(writer, [Column("t"), Column("u")], [[text, "x"], ["short", "y"]]).splitlines()
+    lines = drawn(writer, [Column("t"), Column("u")], [[text, "x"], ["short", "y"]]).splitlines()
     assert len({cells(line) for line in lines}) == 1
     assert cells(lines[3].split("|")[1].strip()) <= 8
 
 
 def test_records_where_a_table_is_too_wide() -> None:
     columns = [Column("a"), Column("b")]
-    narrow = written(AutoWriter(WriterOptions(), 80), columns, [["x", "y"]])
-    wide = written(AutoWriter(WriterOptions(), 20), columns, [["x" * 20, "y"], [None, "z"]])
-    assert narrow == written(format_named("table").factory(WriterOptions()), columns, [["x", "y"]])
-    assert wide == written(format_named("vertical").factory(WriterOptions()), columns, [["x" * 20, "y"], [None, "z"]])
-    assert written(AutoWriter(WriterOptions(), 20), columns) == written(
+    narrow = drawn(AutoWriter(WriterOptions(), 80), columns, [["x", "y"]])
+    wide = drawn(AutoWriter(WriterOptions(), 20), columns, [["x" * 20, "y"], [None, "z"]])
+    assert narrow == drawn(format_named("table").factory(WriterOptions()), columns, [["x", "y"]])
+    assert wide == drawn(format_named("vertical").factory(WriterOptions()), columns, [["x" * 20, "y"], [None, "z"]])
+    assert drawn(AutoWriter(WriterOptions(), 20), columns) == drawn(
         format_named("table").factory(WriterOptions()), columns
     )
 
@@ -189,7 +182,7 @@ def test_the_choice_is_made_once() -> None:
     writer = AutoWriter(WriterOptions(), 30)
     columns = [Column("a")]
     first: Rows = [["x"]] * 1_200
-    text = written(writer, columns, first, [["y" * 100]])
+    text = drawn(writer, columns, first, [["y" * 100]])
     assert "RECORD" not in text
     assert text.count("\n") == 3 + 1_201 + 1
 
@@ -198,7 +191,7 @@ def test_the_choice_is_made_once() -> None:
 def test_blocks_fit_and_lose_nothing(widths: list[int], screen: int, count: int) -> None:
     columns = [Column(f"c{number}") for number in range(len(widths))]
     rows: Rows = [["x" * width for width in widths] for _ in range(count)]
-    text = written(FoldWriter(WriterOptions(), screen), columns, rows)
+    text = drawn(FoldWriter(WriterOptions(), screen), columns, rows)
     alone = [table_width(WriterOptions(), [column], [[row[at]] for row in rows]) for at, column in enumerate(columns)]
     for line in text.splitlines():
         assert len(line) <= max(screen, *alone)

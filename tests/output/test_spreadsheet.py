@@ -9,12 +9,11 @@ from sqlshell.output.writer import Summary, WriterOptions
 from sqlshell.output.writers.formats import format_named
 from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Batch, Column, Rows
+from tests.output.writing import drawn
 
 
-def written(name: str, columns: list[Column], rows: Rows, *, safe: bool = True) -> str:
-    writer = format_named(name).factory(WriterOptions(spreadsheet_safe=safe))
-    chunks = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=rows)), *writer.settle()]
-    return b"".join([*chunks, *writer.end(Summary(len(rows), True))]).decode()
+def kept(name: str, columns: list[Column], rows: Rows, *, safe: bool = True) -> str:
+    return drawn(format_named(name).factory(WriterOptions(spreadsheet_safe=safe)), columns, rows)
 
 
 @pytest.mark.parametrize(
@@ -38,23 +37,23 @@ def written(name: str, columns: list[Column], rows: Rows, *, safe: bool = True) 
 )
 def test_what_begins_like_a_formula(text: str) -> None:
     for name in ("csv", "tsv"):
-        assert written(name, [Column(text)], [[text]]) == f"'{text}\n'{text}\n"
-        assert written(name, [Column(text)], [[text]], safe=False) == f"{text}\n{text}\n"
+        assert kept(name, [Column(text)], [[text]]) == f"'{text}\n'{text}\n"
+        assert kept(name, [Column(text)], [[text]], safe=False) == f"{text}\n{text}\n"
 
 
 def test_blanks_before_a_formula_are_none() -> None:
-    assert written("csv", [Column("a")], [["\t=1"], ["\r=1"], ["\n=1"]]) == 'a\n\'\t=1\n"\'\r=1"\n"\'\n=1"\n'
+    assert kept("csv", [Column("a")], [["\t=1"], ["\r=1"], ["\n=1"]]) == 'a\n\'\t=1\n"\'\r=1"\n"\'\n=1"\n'
 
 
 @pytest.mark.parametrize("text", ["-1", "+1", "-1.5", "-.5", "-1.", "-1e9", "+1.5E-10", "a=1", "1-1", " =1", "'=1"])
 def test_numbers_and_other_texts_are_not_changed(text: str) -> None:
-    assert written("csv", [Column(text)], [[text]]) == f"{text}\n{text}\n"
+    assert kept("csv", [Column(text)], [[text]]) == f"{text}\n{text}\n"
 
 
 def test_null_is_no_text_and_other_formats_are_not_changed() -> None:
     columns = [Column("a", "BYTES"), Column("b")]
-    assert written("csv", columns, [[None, None], ["PQ==", ""]]) == 'a,b\n,\n\\x3d,""\n'
-    assert written("json", [Column("a")], [["=1"]]).strip() == '[{"a":"=1"}]'
+    assert kept("csv", columns, [[None, None], ["PQ==", ""]]) == 'a,b\n,\n\\x3d,""\n'
+    assert kept("json", [Column("a")], [["=1"]]).strip() == '[{"a":"=1"}]'
 
 
 def test_rows_that_a_writer_holds_back_are_asked_for() -> None:

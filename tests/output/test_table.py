@@ -21,17 +21,10 @@ from sqlshell.output.writers.records import RecordWriter
 from sqlshell.output.writers.styles import style_names
 from sqlshell.output.writers.table import SAMPLE, TableWriter
 from sqlshell.result import Batch, Column, Rows
+from tests.output.writing import drawn
 
 DATA = Path(__file__).parents[1] / "data"
 MULTILINE = ["psql", "simple", "plain", "grid", "rounded_grid", "fancy_grid", "heavy_grid", "double_grid", "pretty"]
-
-
-def drawn(writer: Writer, columns: list[Column], *batches: Rows) -> str:
-    chunks = [*writer.begin(columns)]
-    for rows in batches:
-        chunks += writer.write(Batch(len(columns), rows=rows))
-    chunks += writer.end(Summary(sum(map(len, batches)), True))
-    return b"".join(chunks).decode()
 
 
 def by_tabulate(style: str, columns: list[Column], rows: Rows) -> str:

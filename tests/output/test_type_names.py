@@ -11,7 +11,8 @@ from sqlshell.output.text.type_names import LONGEST, fitting_type, line_widths, 
 from sqlshell.output.writer import Screen, WriterOptions
 from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Column
-from tests.output.test_table import STEERING, drawn
+from tests.output.test_table import STEERING
+from tests.output.writing import drawn
 
 NESTED = 'STRUCT<Street VARCHAR NOT NULL, geo STRUCT<lat DOUBLE, "a b" ARRAY<ROW<x INTEGER, y INTEGER>>>> NOT NULL'
 

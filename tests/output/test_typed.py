@@ -33,6 +33,7 @@ from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.sql.typed_values import file_type
 from tests.client.filed import Sink, Source, values_of
 from tests.client.test_whole_results import TEXTS
+from tests.output.writing import written
 from tests.service.values import SCALARS
 
 FORMATS = ("parquet", "arrow", "arrows")
@@ -46,12 +47,8 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Source]:
     made.close()
 
 
-def written(name: str, columns: list[Column], *parts: Strings) -> bytes:
-    writer = format_named(name).factory(WriterOptions())
-    chunks = [*writer.begin(columns)]
-    for part in parts:
-        chunks += writer.write(Batch(len(columns), rows=part))
-    return b"".join([*chunks, *writer.end(Summary(sum(map(len, parts)), True))])
+def from_rows(name: str, columns: list[Column], *parts: Strings) -> bytes:
+    return written(format_named(name).factory(WriterOptions()), columns, *parts)
 
 
 def from_file(name: str, source: Source, columns: list[Column], count: int) -> bytes:
@@ -95,14 +92,14 @@ def test_every_type_from_rows_and_from_the_file(source: Source, kind: str, tmp_p
     columns, _, body = source.run("SELECT * FROM t")
     strings = msgspec.json.decode(b"[" + body + b"]", type=list[list[str | None]])
     file, other = tmp_path / "from_rows.parquet", tmp_path / "from_file.parquet"
-    file.write_bytes(written("parquet", columns, strings))
+    file.write_bytes(from_rows("parquet", columns, strings))
     other.write_bytes(from_file("parquet", source, columns, 2))
     expected = shown(file)
     assert expected[0] == [plain(file_type(column.type)) for column in columns]
     assert shown(other) == expected
     assert shown(pyarrow.parquet.read_table(other)) == expected
     for name in ("arrow", "arrows"):
-        assert shown(table(name, written(name, columns, strings))) == expected
+        assert shown(table(name, from_rows(name, columns, strings))) == expected
         assert shown(table(name, from_file(name, source, columns, 2))) == expected
     # The strings of the interface, made of the typed values again.
     [again] = ResultFiles().read(file, 0, [2])
@@ -120,11 +117,11 @@ def test_every_text(tmp_path: Path) -> None:
     strings: Strings = [[text, json.dumps([text, None]), json.dumps({text: text})] for text in TEXTS]
     strings.append([None, None, None])
     for name in FORMATS:
-        found = table(name, written(name, columns, strings[:7], strings[7:])).to_pylist()
+        found = table(name, from_rows(name, columns, strings[:7], strings[7:])).to_pylist()
         assert [row["s"] for row in found] == [*TEXTS, None]
         assert [row["l"] for row in found] == [*([text, None] for text in TEXTS), None]
         assert [row["m"] for row in found] == [*([(text, text)] for text in TEXTS), None]
-        single = table(name, written(name, columns[:1], [row[:1] for row in strings]))
+        single = table(name, from_rows(name, columns[:1], [row[:1] for row in strings]))
         assert single.to_pylist() == [{"s": text} for text in [*TEXTS, None]]
 
 
@@ -154,7 +151,7 @@ def test_values_of_other_services() -> None:
         '[{"a": 123456789012345678.1234567891, "b c": "YWI="}, null]',
         "text",
     ]
-    file = io.BytesIO(written("parquet", columns, [row]))
+    file = io.BytesIO(from_rows("parquet", columns, [row]))
     found = pyarrow.parquet.read_table(file)
     assert [str(field.type) for field in found.schema][:8] == [
         *("int64", "decimal128(38, 20)", "string", "string"),
@@ -175,7 +172,7 @@ def test_polars_and_duckdb_read_the_files(tmp_path: Path) -> None:
     columns = [Column("a", "INTEGER"), Column("l", "ARRAY<DECIMAL(4,2)>"), Column("t", "TIMESTAMP_LTZ(6)")]
     strings: Strings = [["1", "[1.50]", "2024-01-01 00:00:00Z"], [None, None, None]]
     for name in FORMATS:
-        (tmp_path / name).write_bytes(written(name, columns, strings))
+        (tmp_path / name).write_bytes(from_rows(name, columns, strings))
     read = [polars.read_parquet(tmp_path / "parquet"), polars.read_ipc(tmp_path / "arrow")]
     read.append(polars.read_ipc_stream(tmp_path / "arrows"))
     for frame in read:
@@ -200,12 +197,12 @@ def test_empty_results_and_odd_names(name: str) -> None:
         Column('q"; drop'),
         Column("é\n"),
     ]
-    found = table(name, written(name, columns))
+    found = table(name, from_rows(name, columns))
     assert (found.num_rows, found.column_names) == (0, ["a", "A_1", "a_1_1", "column", 'q"; drop', "é\n"])
     said: list[str] = []
     warn_of_names(columns, said.append, fold_case=True)
     assert said == ["duplicate column names were changed: A to A_1, a to a_1_1,  to column"]
-    assert written(name, []) == b""
+    assert from_rows(name, []) == b""
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -226,7 +223,7 @@ def test_empty_results_and_odd_names(name: str) -> None:
 )
 def test_a_value_that_is_not_of_its_type(name: str, kind: str, value: str, text: str) -> None:
     with pytest.raises(OutputError) as caught:
-        written(name, [Column("good"), Column("bad", kind)], [["1", None], ["2", value]])
+        from_rows(name, [Column("good"), Column("bad", kind)], [["1", None], ["2", value]])
     assert caught.value.message == f"column 'bad': {text} is not a value of {kind}"
     assert "cast the column to VARCHAR" in caught.value.hint
 
@@ -238,7 +235,7 @@ def test_many_pieces_are_one_file_in_order(name: str, monkeypatch: pytest.Monkey
         [[str(number), "x" * 50] for number in range(start, start + 10)] for start in range(0, 500, 10)
     ]
     folder = scratch().folder("before")
-    found = table(name, written(name, [Column("n", "INTEGER"), Column("s")], *parts))
+    found = table(name, from_rows(name, [Column("n", "INTEGER"), Column("s")], *parts))
     assert found.column("n").to_pylist() == list(range(500))
     assert [item for item in folder.parent.iterdir() if item.name.startswith("typed-")] == []
 

@@ -19,16 +19,15 @@ from sqlshell.output.writers import xlsx
 from sqlshell.output.writers.xlsx import XlsxWriter
 from sqlshell.result import Batch, Column, Rows
 from sqlshell.runtime.scratch import scratch
+from tests.output.writing import written
 
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     import openpyxl
 
 
-def written(columns: list[Column], rows: Rows, **options: object) -> bytes:
-    writer = XlsxWriter(WriterOptions(**options))  # type: ignore[arg-type]
-    chunks = [*writer.begin(columns), *writer.write(Batch(len(columns), rows=rows))]
-    return b"".join([*chunks, *writer.end(Summary(len(rows), True))])
+def workbook(columns: list[Column], rows: Rows, **options: object) -> bytes:
+    return written(XlsxWriter(WriterOptions(**options)), columns, rows)  # type: ignore[arg-type]
 
 
 def read_back(data: bytes) -> list[list[object]]:
@@ -53,7 +52,7 @@ def test_values() -> None:
         ["9223372036854775807", "12345678901234567.89", "false", "0001-01-01", "2024-01-01 00:00:00.000001", ""],
         ["NaN", None, None, "infinity", "2024-01-01 00:00:00+02", "a\x1b[31m"],
     ]
-    found = read_back(written(columns, rows))
+    found = read_back(workbook(columns, rows))
     assert found[0] == ["i", "d", "b", "day", "at", "s"]
     day = datetime.datetime(2024, 2, 29)
     assert found[1] == [1, 1.5, True, day, datetime.datetime(2024, 2, 29, 1, 2, 3, 4000), "x"]
@@ -71,18 +70,18 @@ def test_values() -> None:
     "text", ["=1+1", "@SUM(A1)", "+1", "-1", "http://example.com", "mailto:a@b", "internal:x", "1"]
 )
 def test_text_stays_text(text: str) -> None:
-    assert read_back(written([Column("=a")], [[text]])) == [["=a"], [text]]
+    assert read_back(workbook([Column("=a")], [[text]])) == [["=a"], [text]]
 
 
 def test_what_a_sheet_cannot_hold_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(OutputError, match=r"40,000 characters"):
-        written([Column("a")], [["x" * 40_000]])
+        workbook([Column("a")], [["x" * 40_000]])
     with pytest.raises(OutputError, match=r"20,000 columns"):
-        written([Column(str(number)) for number in range(20_000)], [])
+        workbook([Column(str(number)) for number in range(20_000)], [])
     monkeypatch.setattr(xlsx, "MOST_ROWS", 3)
-    assert len(read_back(written([Column("a")], [["1"], ["2"]]))) == 3
+    assert len(read_back(workbook([Column("a")], [["1"], ["2"]]))) == 3
     with pytest.raises(OutputError, match="has more than 3 rows"):
-        written([Column("a")], [["1"], ["2"], ["3"]])
+        workbook([Column("a")], [["1"], ["2"], ["3"]])
 
 
 def part(data: bytes, name: str) -> str:
@@ -126,7 +125,7 @@ def part(data: bytes, name: str) -> str:
 )
 @pytest.mark.parametrize("kind", ["DECIMAL(38,9)", "DOUBLE", "BIGINT"])
 def test_a_number_is_one_where_no_digit_is_lost(text: str, expected: object, kind: str) -> None:
-    (_, (value,)) = read_back(written([Column("n", kind)], [[text]]))
+    (_, (value,)) = read_back(workbook([Column("n", kind)], [[text]]))
     assert (value, isinstance(value, str)) == (expected, isinstance(expected, str))
 
 
@@ -144,13 +143,13 @@ def test_a_number_is_one_where_no_digit_is_lost(text: str, expected: object, kin
     ],
 )
 def test_dates_are_those_of_the_calendar(text: str, kind: str, expected: object) -> None:
-    assert read_back(written([Column("v", kind)], [[text]])) == [["v"], [expected]]
+    assert read_back(workbook([Column("v", kind)], [[text]])) == [["v"], [expected]]
 
 
 def test_how_cells_are_shown() -> None:
     columns = [Column("a", "DATE"), Column("b", "TIMESTAMP"), Column("c", "INTEGER")]
     rows: Rows = [["2024-02-29", "2024-02-29 01:02:03", "1"]]
-    sheet = openpyxl.load_workbook(io.BytesIO(written(columns, rows))).active
+    sheet = openpyxl.load_workbook(io.BytesIO(workbook(columns, rows))).active
     assert sheet is not None
     assert sheet.title == "Result"
     assert sheet.freeze_panes == "A2"
@@ -160,7 +159,7 @@ def test_how_cells_are_shown() -> None:
 
 
 def test_without_names_the_rows_begin_at_the_top() -> None:
-    data = written([Column("a", "INTEGER"), Column("b")], [["1", None]], header=False, null="-")
+    data = workbook([Column("a", "INTEGER"), Column("b")], [["1", None]], header=False, null="-")
     assert read_back(data) == [[1, "-"]]
     assert openpyxl.load_workbook(io.BytesIO(data)).active.freeze_panes is None  # type: ignore[union-attr]
 
@@ -205,22 +204,22 @@ def test_a_result_that_breaks_off_leaves_nothing() -> None:
 def test_limits_are_excels() -> None:
     assert (xlsx.MOST_ROWS, xlsx.MOST_COLUMNS, xlsx.LONGEST_TEXT) == (2**20, 2**14, 2**15 - 1)
     widest = [Column(str(number)) for number in range(xlsx.MOST_COLUMNS)]
-    assert len(read_back(written(widest, []))[0]) == xlsx.MOST_COLUMNS
+    assert len(read_back(workbook(widest, []))[0]) == xlsx.MOST_COLUMNS
     with pytest.raises(OutputError, match="has 16,385 columns"):
-        written([*widest, Column("a")], [])
+        workbook([*widest, Column("a")], [])
     longest = "x" * xlsx.LONGEST_TEXT
-    assert read_back(written([Column("a")], [[longest]])) == [["a"], [longest]]
+    assert read_back(workbook([Column("a")], [[longest]])) == [["a"], [longest]]
     with pytest.raises(OutputError, match="32,768 characters"):
-        written([Column("a")], [[longest + "x"]])
+        workbook([Column("a")], [[longest + "x"]])
     # Excel counts UTF-16 units.
     twice = "\U0001f600" * (xlsx.LONGEST_TEXT // 2)
-    assert read_back(written([Column("a")], [[twice]])) == [["a"], [twice]]
+    assert read_back(workbook([Column("a")], [[twice]])) == [["a"], [twice]]
     with pytest.raises(OutputError, match="16,384 characters"):
-        written([Column("a")], [[twice + "\U0001f600"]])
+        workbook([Column("a")], [[twice + "\U0001f600"]])
 
 
 def test_a_statement_without_columns_gives_nothing() -> None:
-    assert written([], []) == b""
+    assert workbook([], []) == b""
 
 
 def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
