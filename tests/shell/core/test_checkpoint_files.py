@@ -135,9 +135,7 @@ def test_the_lines_about_a_transaction_that_begins_again(run: Run, synchronized:
     ]
     assert synchronized == [len(before) + 3, len(before) + 4, len(before) + 6]
     assert run.err == (
-        "resuming at x.sql:2 (1 done)\n"
-        "x.sql:2: error[42601]: wrong\n"
-        "warning: 2 statements were not run\n"
+        "resuming at x.sql:2 (1 done)\nx.sql:2: error[42601]: wrong\nwarning: 2 statements were not run\n"
     )
 
 
