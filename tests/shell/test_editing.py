@@ -84,6 +84,7 @@ def test_what_is_known_behind_a_change_is_kept_for_the_next_one() -> None:
         fresh = Continuations()
         count = text.count("\n") + 1
         assert [kept.before(text, line) for line in range(count)] == [fresh.before(text, line) for line in range(count)]
+        assert kept.parenthesis(text) == fresh.parenthesis(text)
         assert all(text.count("\n", 0, offset) == number for number, offset, _ in kept._marks)
         assert len(kept._marks) >= count // 32
 
@@ -143,9 +144,19 @@ def test_words_that_begin_no_statement_are_marked(text: str, doubted: bool) -> N
         ("select 'it''s', 'x''", 0, 16),
         ("select 'a'", None, 0),
         ("select 'a' -- it's", None, 0),
+        ("select (a", 0, 7),
+        ("select ((a)", 0, 7),
+        ("select (\n(a,\n b;", 1, 0),
+        ("select (a); select\n f(", 1, 2),
+        ("select (')'", 0, 7),
+        ("select ('a", 0, 8),
+        ("select (a)", None, 0),
+        ("select a)", None, 0),
+        ("select 1 -- (", None, 0),
+        ("\\d t(", None, 0),
     ],
 )
-def test_the_quote_that_is_not_closed_is_marked(text: str, line: int | None, column: int) -> None:
+def test_the_quote_or_parenthesis_that_is_not_closed_is_marked(text: str, line: int | None, column: int) -> None:
     document = Document(text)
     lines = LineLexer(Continuations()).lex_document(document)
     marked = []

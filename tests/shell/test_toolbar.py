@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
-from sqlshell.shell.interactive.look.toolbar import Typing, toolbar_text
+from sqlshell.shell.interactive.look.toolbar import Typing, open_text, toolbar_text
 from sqlshell.shell.results.rows import text_table
 from tests.shell.sessions import session
 
@@ -23,6 +23,11 @@ from tests.shell.sessions import session
 )
 def test_enter_accepts_an_item_only_if_one_is_chosen(typing: Typing, shown: str) -> None:
     assert "".join(text for _, text in toolbar_text(session(), 80, typing)) == shown
+
+
+def test_a_statement_does_not_end_inside_parentheses() -> None:
+    shown = toolbar_text(session(), 80, Typing.OPEN, call=open_text(2))
+    assert "".join(text for _, text in shown) == " ( open since line 2; Alt-Enter sends │ ^C discards "
 
 
 @pytest.mark.parametrize(

@@ -49,7 +49,7 @@ from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt
 from sqlshell.shell.interactive.look.highlight import LineLexer
 from sqlshell.shell.interactive.look.paint import screen_depth
 from sqlshell.shell.interactive.look.prompt_line import continuation_text, fragments, last_line, prompt_text
-from sqlshell.shell.interactive.look.toolbar import Typing, call_text, toolbar_text
+from sqlshell.shell.interactive.look.toolbar import Typing, call_text, open_text, toolbar_text
 from sqlshell.shell.interactive.terminal import draws, restored
 from sqlshell.shell.session import Session
 from sqlshell.shell.shell import Shell
@@ -310,6 +310,10 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         kind = typing()
         typed = prompt.default_buffer.document.text_before_cursor
         call = call_text(typed, front_end.catalog) if kind in {Typing.UNFINISHED, Typing.COMPLETE} else []
+        text = prompt.default_buffer.text
+        ended = kind is Typing.UNFINISHED and text.rstrip().endswith(";")
+        if ended and (opened := lines.parenthesis(text)) is not None:
+            kind, call = Typing.OPEN, open_text(text.count("\n", 0, opened) + 1)
         return [*toolbar_text(shell.session, columns(), kind, vi_mode(), call, unicode=unicode)]
 
     def typing() -> Typing:

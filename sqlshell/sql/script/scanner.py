@@ -95,9 +95,15 @@ class Scanner:
             return State.COPY_DATA
         if self._span:
             return self._span.state
-        if self.unfinished.depth:
+        if self.unfinished.opened:
             return State.PARENTHESIS
         return self.unfinished.body.state or (State.STATEMENT if self.unfinished.started else State.READY)
+
+    @property
+    def since_parenthesis(self) -> int:
+        """The characters from the last parenthesis that is open to the end of the last complete line; 0 if none is."""
+        opened = self.unfinished.opened
+        return self._base - opened[-1] if opened else 0
 
     @property
     def pending(self) -> str:
@@ -332,17 +338,17 @@ class Scanner:
                 end = tag.end()
                 self._span = _Span(tag[0], State.DOLLAR_QUOTE) if tag[1] else None
             case "(":
-                self.unfinished.depth += 1
-            case ")":
-                self.unfinished.depth = max(0, self.unfinished.depth - 1)
-            case ";" if not self.unfinished.depth and not self.unfinished.body.state:
+                self.unfinished.opened.append(self._base + start)
+            case ")" if self.unfinished.opened:
+                self.unfinished.opened.pop()
+            case ";" if not self.unfinished.opened and not self.unfinished.body.state:
                 items.append(self._statement(text[self.unfinished.taken : start], terminated=True, sign=";"))
                 return self._terminated(text, start + 1, items)
             case _ if word := lexical_rules.WORD.match(text, start):
                 end = word.end()
                 if word[0] not in ("e", "E") or text[end] != "'":
                     self.unfinished.joint = QuoteContinuation.NONE
-                    self.unfinished.body.word(word[0], self.unfinished.depth)
+                    self.unfinished.body.word(word[0], len(self.unfinished.opened))
                     return end
                 self._span = _Span(_ESCAPE_STRING, State.SINGLE_QUOTE)
                 first, end = "", end + 1

@@ -121,7 +121,6 @@ class UnfinishedStatement:
         "body",
         "column",
         "copies",
-        "depth",
         "escaped",
         "foreign",
         "has_failed_command",
@@ -129,6 +128,7 @@ class UnfinishedStatement:
         "left_out",
         "line",
         "offset",
+        "opened",
         "parts",
         "started",
         "substituted",
@@ -139,7 +139,8 @@ class UnfinishedStatement:
         self.started = False
         self.taken = 0
         self.line = self.offset = self.column = 0
-        self.depth = 0
+        self.opened: list[int] = []
+        """The places in the script of the parentheses that are open."""
         self.body = StatementBody()
         self.copies = 0
         self.joint = QuoteContinuation.NONE
@@ -163,13 +164,14 @@ class UnfinishedStatement:
 
     def end_part(self) -> None:
         """Process a `\\;`: another statement follows, unless it is in parentheses or in a body."""
-        if not self.depth and not self.body.state:
+        if not self.opened and not self.body.state:
             self.copies += self.body.copies_from_stdin
             self.body = StatementBody()
 
     def copy(self) -> UnfinishedStatement:
         copied = copy.copy(self)
         copied.body = copy.copy(self.body)
+        copied.opened = [*self.opened]
         copied.parts = ["".join(self.parts)]
         return copied
 

@@ -22,12 +22,18 @@ class Continuations:
         self._text = ""
         self._states: list[State] = [State.READY, State.READY]
         self._marks: list[Mark] = [(0, 0, Scanner())]
+        self._since_parenthesis = 0
 
     def before(self, text: str, line: int) -> State:
         """The state at the start of the line with that number (from 0)."""
         if text != self._text:
             self._scan(text)
         return self._states[min(line, len(self._states) - 1)]
+
+    def parenthesis(self, text: str) -> int | None:
+        """The place of the parenthesis in which the text ends; None if it ends in none, or in a string or comment."""
+        ends = self.before(text, text.count("\n") + 1)
+        return len(text) + 1 - self._since_parenthesis if ends is State.PARENTHESIS else None
 
     def _scan(self, text: str) -> None:
         former, states, marks = self._text, self._states, self._marks
@@ -56,6 +62,8 @@ class Continuations:
                 break
             if number % STEP == 0:
                 self._marks.append((number, at, copy.deepcopy(scanner)))
+        else:
+            self._since_parenthesis = scanner.since_parenthesis
         self._text = text
 
 

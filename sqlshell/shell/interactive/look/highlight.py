@@ -70,7 +70,9 @@ class LineLexer(Lexer):
         return line
 
     def _unclosed(self, text: str, given: list[str]) -> tuple[int, int] | None:
-        """The line and column of the quote that is not closed at the end of the text."""
+        """The line and column of the quote or the parenthesis that is not closed at the end of the text."""
+        if (opened := self._lines.parenthesis(text)) is not None:
+            return text.count("\n", 0, opened), opened - text.rfind("\n", 0, opened) - 1
         if self._lines.before(text, len(given)) not in _QUOTES:
             return None
         first = len(given) - 1

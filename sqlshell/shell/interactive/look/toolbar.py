@@ -21,6 +21,7 @@ class Typing(Enum):
 
     NOTHING = "nothing"
     UNFINISHED = "an unfinished statement"
+    OPEN = "a statement whose end stands inside parentheses"
     DATA = "rows of COPY … FROM STDIN"
     COMPLETE = "a text that Enter runs"
     SUGGESTED = "a text with a suggestion behind it"
@@ -37,6 +38,7 @@ _KEYS = {
     Typing.CHOSEN: (("Tab", "next"), ("Enter", "accepts"), ("F2", "menu off")),
     Typing.SUGGESTED: (("→", "accepts the suggestion"), ("Ctrl-→", "one word")),
     Typing.UNFINISHED: (("Enter", "new line"), ("Alt-Enter", "sends"), ("^C", "discards")),
+    Typing.OPEN: (("^C", "discards"),),
     Typing.DATA: (("\\.", "or ^D ends the data"), ("^C", "discards")),
     Typing.COMPLETE: (("Enter", "runs"), ("^X ^F", "formats"), ("^X ^E", "editor")),
 }
@@ -54,8 +56,8 @@ def toolbar_text(
 ) -> Fragments:
     """Information that is not in the prompt, then as many keys as fit; `vi` is the mode of the vi keys, or "".
 
-    `call` is the signature of the function whose arguments are typed, `unicode` says whether the terminal shows more
-    than ASCII.
+    `call` is the signature of the function whose arguments are typed, or open_text(); `unicode` says whether the
+    terminal shows more than ASCII.
     """
     if session.options.toolbar:
         return [("", " "), *fragments(session.options.toolbar, session)]
@@ -85,6 +87,11 @@ def call_text(typed: str, catalog: Catalog) -> Fragments:
         return []
     before, current, after = parameters(printable(signature), call[1])
     return [("", f"{call[0]}{before}"), ("bold", current), ("", after)]
+
+
+def open_text(line: int) -> Fragments:
+    """What keeps a statement from ending at its `;`: the parenthesis that is open since a line, counted from 1."""
+    return [("bold", "("), ("", f" open since line {line}; "), ("bold", "Alt-Enter"), ("", " sends")]
 
 
 def _context(session: Session) -> list[str]:
