@@ -66,11 +66,12 @@ class DisplayFormat(Struct, frozen=True):
 class WriterOptions(Struct, frozen=True):
     """`null` is the text for NULL (None: the default of the format), `table_style` the style of tables.
 
-    `paint` adds escape sequences to text in a given role; None draws without color. `changed` are cells to highlight,
-    by row and column. `screen` draws tables and records for a terminal in the default style; `layout` is what becomes
-    of a table that is wider than `width` cells, or a view of rows that keep arriving. `display` changes values for
-    people. `field_separator`, `record_separator`, `footer` and `expanded` apply to the unaligned format; `table` is the
-    table of INSERT statements, written as in SQL, and `engine` the one whose SQL they are, "" for DuckDB.
+    `paint` adds escape sequences to text in a given role; None draws without color. `changed` are cells to
+    highlight, by row and column. `screen` draws tables and records for a terminal in the default style; `layout` is
+    what becomes of a table that is wider than `width` cells, a view of rows that keep arriving, or the plan of
+    EXPLAIN. `display` changes values for people. `field_separator`, `record_separator`, `footer` and `expanded`
+    apply to the unaligned format; `table` is the table of INSERT statements, written as in SQL, and `engine` the
+    one whose SQL they are, "" for DuckDB.
     """
 
     null: str | None = None
@@ -86,7 +87,7 @@ class WriterOptions(Struct, frozen=True):
     engine: str = ""
     spreadsheet_safe: bool = False
     screen: Screen | None = None
-    layout: Literal["", "auto", "fold", "live"] = ""
+    layout: Literal["", "auto", "fold", "live", "plan"] = ""
     width: int = 0
     display: DisplayFormat | None = None
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.output.text.cells import cells
-from sqlshell.output.text.lines import cut
+from sqlshell.output.text.lines import cut, wrapped
 from sqlshell.output.writer import Screen, WriterOptions
 from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
 from sqlshell.output.writers.formats import format_named
@@ -193,10 +193,47 @@ def test_texts_are_cut_so_that_a_table_fits() -> None:
     text = drawn(writer, columns, [["1", words], ["2", "short"]])
     assert "several words that are much too long… " in text
     assert writer.look.shortened == 1
-    # One row has more room as a record.
-    assert words in drawn(AutoWriter(WriterOptions(screen=Screen(50, cuts=True)), 50), columns, [["1", words]])
+    # One row has more room as a record, in which long values have several lines below each other.
+    record = drawn(AutoWriter(WriterOptions(screen=Screen(50, cuts=True)), 50), columns, [["1", words]])
+    assert record.splitlines()[1:] == [
+        "id   │ 1",
+        "text │ several words that are much too long for",
+        "     │ this screen, which is narrow",
+    ]
     # Nothing may be cut: \pset maxwidth 0.
-    assert words in drawn(AutoWriter(WriterOptions(screen=Screen(50)), 50), columns, [["1", words], ["2", "short"]])
+    writer = AutoWriter(WriterOptions(screen=Screen(50)), 50)
+    assert "     │ this screen, which is narrow" in drawn(writer, columns, [["1", words], ["2", "short"]])
+    assert (writer.look.shortened, writer.look.turned) == (0, True)
+
+
+def test_records_are_for_columns_that_are_no_texts() -> None:
+    """Texts get as narrow as twelve cells before a table becomes records."""
+    options = WriterOptions(screen=Screen(60, cuts=True))
+    texts = [Column("id", "INTEGER"), *(Column(name) for name in "abc")]
+    rows: Rows = [[str(number), *["several words here and there"] * 3] for number in range(3)]
+    writer = AutoWriter(options, 60)
+    assert "│   0 │ several words… │ several words… │ several words… │" in drawn(writer, texts, rows).replace("\n", "│")
+    assert (writer.look.shortened, writer.look.turned) == (9, False)
+    times = [Column("id", "INTEGER"), *(Column(name, "TIMESTAMP") for name in "abc")]
+    assert "RECORD 1" in drawn(AutoWriter(options, 60), times, [["1", *["2026-01-02 03:04:05.123456"] * 3]] * 2)
+
+
+def test_a_plan_has_neither_frame_nor_names() -> None:
+    options = WriterOptions(screen=Screen(60), layout="plan", width=60)
+    tree = "╭─ Scan ─╮\n╰────────╯"
+    one: Rows = [["physical_plan", f"{tree}\n"]]
+    assert drawn(format_named("table").factory(options), [Column("key"), Column("value")], one) == f"{tree}\n"
+    lines: Rows = [["Seq Scan on t"], ["  Filter: (a > 1)\x1b"]]
+    shown = drawn(format_named("table").factory(options), [Column("QUERY PLAN")], lines)
+    assert shown == "Seq Scan on t\n  Filter: (a > 1)\\x1b\n"
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.text("ab 漢\n"), st.integers(4, 20))
+def test_wrapped_lines_fit_and_are_the_text(text: str, width: int) -> None:
+    lines = wrapped(text, width).split("\n")
+    assert all(cells(line) <= width for line in lines)
+    assert "".join(lines).replace(" ", "") == text.replace(" ", "").replace("\n", "")
 
 
 @pytest.mark.parametrize(

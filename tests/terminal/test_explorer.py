@@ -283,7 +283,7 @@ def test_watch_shows_a_wide_table_as_records(tmp_path: Path) -> None:
     terminal.enter(
         "select 1 as a, repeat('x', 66) as t, 123456789012 as n, 'seen' as m, repeat('y', 99) as u \\watch 30"
     )
-    assert "│ 123456789012\n" in terminal.wait(f"│ {'y' * 75}…")
+    assert "│ 123456789012\n" in terminal.wait(f"│ {'y' * 76}\n  │ {'y' * 23}\n")
     terminal.type("\x03")
     terminal.prompt()
     terminal.close()

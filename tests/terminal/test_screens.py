@@ -81,6 +81,29 @@ def test_the_menu(tmp_path: Path, size: str) -> None:
     terminal.close()
 
 
+NOTES = """select i + 1000 as id, ['Ada', 'Grace', 'Barbara'][i + 1] as customer, now()::date - now()::date as days,
+'customer' || i || '@example.org' as email, timestamp '2026-01-02 03:04:05.5' as placed,
+if(i = 1, 'a note that somebody has written about this order, which is much longer than the other notes are', 'paid')
+as note from range(3) t(i)"""
+
+
+def test_long_texts_a_plan_and_an_open_parenthesis(tmp_path: Path) -> None:
+    terminal = Terminal(tmp_path, "work.duckdb", env=KINDS["256 colors"], rows=50, columns=100)
+    terminal.prompt()
+    terminal.type("\x1bOQ")
+    for ending in (";", " limit 2 offset 1 \\gx"):
+        terminal.enter(NOTES.replace("\n", " ") + ending)
+        terminal.wait("placed")
+        terminal.prompt()
+    terminal.enter("explain select 1 as one where false;")
+    terminal.prompt()
+    terminal.enter("create table notes (")
+    terminal.enter("id integer;")
+    terminal.wait("( open since line 1")
+    compare("reading 100x50", terminal.screen_after(0.3))
+    terminal.close()
+
+
 def test_a_window_that_changes_its_size(tmp_path: Path) -> None:
     terminal = opened(tmp_path, "200x60", KINDS["256 colors"])
     terminal.prompt()

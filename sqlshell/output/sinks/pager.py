@@ -109,10 +109,11 @@ class ScreenSink(Sink):
         else:
             self._held_back += data
             size = shutil.get_terminal_size()
-            lines = self._held_back.count(b"\n")
-            tall = lines >= size.lines - 1
-            shown = screen_lines(self._held_back, size.columns, size.lines)
-            wide = is_wider(self._held_back, size.columns)
+            # Only the first screen decides: thousands of rows may have come with it.
+            first = b"\n".join(self._held_back.split(b"\n", size.lines)[: size.lines])
+            tall = first.count(b"\n") >= size.lines - 1
+            shown = screen_lines(first, size.columns, size.lines)
+            wide = is_wider(first, size.columns)
             if tall or shown >= size.lines - 1 or (wide and self._sideways and not self._look().wraps):
                 self._start(self._full_command(wide=wide, tall=tall))
 

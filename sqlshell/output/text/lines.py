@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from typing import Final
 
 from sqlshell.output.text.cells import cells
@@ -56,13 +57,39 @@ def first_lines(text: str, most: int, ellipsis: str) -> str:
 def _cut_line(line: str, width: int, ellipsis: str) -> str:
     if len(line) * 2 <= width or cells(line) <= width:
         return line
-    kept = _first_cells(line, width - len(ellipsis))
-    # In the middle of a word, that word is left out, unless this would waste much of the room.
+    return _first_words(line, width - len(ellipsis)).rstrip(" ") + ellipsis
+
+
+def wrapped(text: str, width: int) -> str:
+    """A text in lines of at most `width` cells, without the space at which a line was broken; the same object if it
+    fits.
+    """
+    if all(len(line) * 2 <= width or cells(line) <= width for line in text.split("\n")):
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _parts(line, width))
+
+
+def _parts(line: str, width: int) -> Iterator[str]:
+    at = 0
+    # A character has at most two cells.
+    while len(line) - at > width or cells(line[at:]) > width:
+        part = _first_words(line[at : at + width + 1], width) or line[at]
+        yield part
+        at += len(part) + (line[at + len(part) : at + len(part) + 1] == " ")
+    yield line[at:]
+
+
+def _first_words(line: str, width: int) -> str:
+    """The beginning of a line that is longer than `width` cells.
+
+    A word that would be broken is left out, unless this would waste much of the room.
+    """
+    kept = _first_cells(line, width)
     if line[len(kept)] != " ":
         at = kept.rfind(" ")
         if at > len(kept) * 0.6:
             kept = kept[:at]
-    return kept.rstrip(" ") + ellipsis
+    return kept
 
 
 def _first_cells(line: str, width: int) -> str:

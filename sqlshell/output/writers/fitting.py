@@ -12,13 +12,15 @@ from msgspec.structs import replace
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.text.nesting import is_nested, over_lines
-from sqlshell.output.writer import Look, Summary, Writer, WriterOptions, written
+from sqlshell.output.writer import Look, Summary, Writer, WriterOptions, encode, written
 from sqlshell.output.writers.records import MOST_ROWS, RecordWriter, TransposedWriter
 from sqlshell.output.writers.table import SampledWriter, TableWriter
 from sqlshell.result import Batch, Column, Rows
 
-SHORTEST = 24
+SHORTEST = 12
 """The cells that a text keeps at least when it is cut so that a table fits."""
+NARROWEST = 24
+"""The cells that a nested value has at least when it gets several lines."""
 
 STEP_SECONDS = 0.1
 RATE_SECONDS = 2.0
@@ -95,11 +97,11 @@ class AutoWriter(SampledWriter):
         wide = [
             at
             for at, (column, width) in enumerate(zip(self._columns, widths, strict=True))
-            if width > SHORTEST and is_nested(column)
+            if width > NARROWEST and is_nested(column)
         ]
         columns = [self._columns[at] for at in wide]
         rows: Rows = [
-            [value and over_lines(value, SHORTEST) for value in (row[at] for at in wide)] for row in self._sample
+            [value and over_lines(value, NARROWEST) for value in (row[at] for at in wide)] for row in self._sample
         ]
         needed = TableWriter(options).measured(columns, rows) if wide else []
         return dict(zip(wide, needed, strict=True))
@@ -121,9 +123,9 @@ class AutoWriter(SampledWriter):
         Nested values get lines before texts are cut, and the widest column becomes narrower first.
         """
         names = [cells(printable(column.name)) for column in self._columns]
-        floors = {at: min(widths[at], max(SHORTEST, need, names[at])) for at, need in folded.items()}
+        floors = {at: min(widths[at], max(NARROWEST, need, names[at])) for at, need in folded.items()}
         texts = {
-            at: max(SHORTEST, name)
+            at: max(SHORTEST if column.kind is Kind.TEXT else NARROWEST, name)
             for at, (column, width, name) in enumerate(zip(self._columns, widths, names, strict=True))
             if column.kind in {Kind.TEXT, Kind.NESTED} and column.display_hint != "nowrap" and width > SHORTEST
         }
@@ -176,6 +178,13 @@ class FoldWriter(SampledWriter):
             used += width + ends - (1 if at > first else 0)
         if self._columns:
             yield first, len(self._columns)
+
+
+class PlanWriter(Writer):
+    """Writes the plan of EXPLAIN as the engine has drawn it: the last column is its text, in one row or in many."""
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        return [encode(printable((row[-1] or "").strip("\n"), "\n") + "\n") for row in batch.rows]
 
 
 def table_width(options: WriterOptions, columns: Sequence[Column], rows: Rows) -> int:

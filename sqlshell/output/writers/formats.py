@@ -50,10 +50,12 @@ def _table(options: WriterOptions) -> Writer:
         from sqlshell.output.writers.table import TableWriter
 
         return TableWriter(options)
-    from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, LiveTableWriter
+    from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, LiveTableWriter, PlanWriter
 
     if options.layout == "live":
         return LiveTableWriter(options)
+    if options.layout == "plan":
+        return PlanWriter()
     fitting = FoldWriter if options.layout == "fold" else AutoWriter
     return fitting(options, options.width)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from sqlshell.output.text.cells import cells, lines_of, printable
+from sqlshell.output.text.lines import wrapped
 from sqlshell.output.text.nesting import is_nested, over_lines
 from sqlshell.output.text.type_names import fitting_type, short_type
 from sqlshell.output.text.value_colors import ValueColors, role_of
@@ -18,6 +19,8 @@ RULE = "+" + "-" * 10
 
 MOST_ROWS = 20
 """Records that may be side by side."""
+NARROWEST = 16
+"""Cells of a value next to names that are too wide for the screen."""
 WIDEST_TYPE = 32
 """Cells of a type next to its column, if there is room."""
 
@@ -73,15 +76,18 @@ class RecordWriter(Writer):
 
     def _on_screen(self, columns: list[Values], screen: Screen) -> list[Values]:
         """The values, nested ones over lines; the first ones decide about colors and how wide the rules are."""
-        most = screen.width - 1
         for number, column in enumerate(self._columns):
             if is_nested(column):
-                columns[number] = [value and over_lines(value, most - self._width - 2) for value in columns[number]]
+                columns[number] = [value and over_lines(value, self._room(screen)) for value in columns[number]]
         if not self._count:
             self._roles = [role_of(column, values) for column, values in zip(self._columns, columns, strict=True)]
             widest = max(column_text(values, self._null).width for values in columns)
-            self._rule = min(max(24, self._width + 4 + widest), most)
+            self._rule = min(max(24, self._width + 4 + widest), screen.width - 1)
         return columns
+
+    def _room(self, screen: Screen) -> int:
+        """The cells of a line of a value, which goes on below itself and not below its name."""
+        return max(NARROWEST, screen.width - self._width - 3)
 
     def _head(self, number: int) -> str:
         """The line above a record."""
@@ -95,6 +101,8 @@ class RecordWriter(Writer):
     def _column(self, number: int, values: Values) -> list[str]:
         """The lines of one column; those of a value with line breaks are joined."""
         texts = column_text(values, self._null).texts
+        if self._screen is not None:
+            texts = [wrapped(text, self._room(self._screen)) for text in texts]
         bar = self._colors.painted(self._bar, "border") if self._screen is not None else self._bar
         head, blank = f"{self._names[number]} {bar} ", f"\n{' ' * self._width} {bar} "
         if not self._painting:

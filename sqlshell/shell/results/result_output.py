@@ -17,6 +17,7 @@ from msgspec.structs import replace
 from sqlshell.client.statements.client import Observer
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import ShellError
+from sqlshell.interface.types import Kind
 from sqlshell.origin import EMPTY, Own
 from sqlshell.output.copy import copy
 from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
@@ -34,6 +35,7 @@ from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.results.format_choice import FormatChoice
 from sqlshell.shell.running.statement import Running
 from sqlshell.shell.session import Session
+from sqlshell.sql.analysis.kinds import verb
 from sqlshell.text import format_count
 
 if TYPE_CHECKING:
@@ -243,7 +245,15 @@ class ResultOutput:
         self._partial = self._partial or result.endless is not None
         if sink is not None and result.endless is not None and format_.name == "table" and live(self._session, sink):
             options = replace(options, layout="live")
+        elif options.screen is not None and format_.name == "table" and self._is_plan(result):
+            options = replace(options, layout="plan")
         return format_.factory(form.options(options) if form is not None else options)
+
+    def _is_plan(self, result: Result) -> bool:
+        """Whether a result is the plan of an EXPLAIN."""
+        running = self._session.running
+        texts = all(column.kind is Kind.TEXT for column in result.columns)
+        return running is not None and texts and verb(running.statement) == "EXPLAIN"
 
     async def program_options(self) -> WriterOptions:
         """The options of results that are not shown on a screen."""
