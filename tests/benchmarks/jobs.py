@@ -3,24 +3,18 @@
 from __future__ import annotations
 
 import sys
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-import sqlparse
-
-from sqlshell.sql.script.scanner import Scanner
-from tests.benchmarks.client_jobs import connector, faults, polling, stream
+from tests.benchmarks.client_jobs import faults, stream
 from tests.benchmarks.cluster_jobs import cluster
 from tests.benchmarks.engine_jobs import engines
 from tests.benchmarks.hostile.jobs import hostile
 from tests.benchmarks.measure import Row, paired, run, service
-from tests.benchmarks.memory_jobs import memory_jobs
 from tests.benchmarks.prompt_jobs import prompt_jobs
 from tests.benchmarks.quantity_jobs import quantity
 from tests.benchmarks.result_jobs import result_jobs
-from tests.benchmarks.service_jobs import kills, service_jobs
+from tests.benchmarks.service_jobs import kills
 from tests.benchmarks.throughput_jobs import throughput
 
 SHELL = [sys.executable, "-m", "sqlshell", "-q"]
@@ -86,62 +80,6 @@ def memory() -> Iterator[Row]:
         )
 
 
-def statements(times: int = 5, count: int = 1_000) -> Iterator[Row]:
-    with service() as (url, folder):
-        script = b"select 1;\n" * count
-        ours, reference = paired(
-            lambda: run([*SHELL, url, "--format", "csv"], folder, script)[0],
-            lambda: run([*REFERENCE, "posts", url, str(count)], folder)[0],
-            times,
-        )
-        yield Row(
-            f"{count:,} `select 1;` piped in",
-            f"{ours:.2f} s",
-            f"{reference:.2f} s (bare httpx POSTs)",
-            ours / reference,
-            "≤ 1.5",
-        )
-
-
-def script(size: int) -> str:
-    """A script of about `size` characters: inserts, comments, quotes of every kind, functions."""
-    block = (
-        "-- orders of the day; not the end\n"
-        "insert into orders (id, name, note) values (1, 'O''Brien; Ltd', 'a; b'), (2, 'x', null);\n"
-        "/* a comment; /* inside */ more */ select \"od;d\", count(*) from orders where name like '%;%' group by 1;\n"
-        "create function f() as $$ select 1; select 2; $$;\n"
-        "update orders set note = E'it\\'s; fine' where id in (select id from orders where note is null);\n"
-    )
-    return block * (size // len(block) + 1)
-
-
-def splitting(size: int = 50_000_000, reference_size: int = 1_000_000) -> Iterator[Row]:
-    text = script(size)[:size]
-    first = text[:reference_size]
-    began = time.perf_counter()
-    sqlparse.split(first)
-    reference = (time.perf_counter() - began) / len(first)
-    with TemporaryDirectory(prefix="sqlshell-bench-") as folder:
-        path = Path(folder, "script.sql")
-        path.write_text(text)
-        del text
-        scanner = Scanner()
-        count = 0
-        began = time.perf_counter()
-        with path.open() as file:
-            while chunk := file.read(1 << 16):
-                count += sum(1 for _ in scanner.items(chunk))
-        count += sum(1 for _ in scanner.items(None))
-        ours = (time.perf_counter() - began) / size
-    yield Row(
-        f"{size // 1_000_000} MB script split ({count:,} statements)",
-        f"{1e-6 / ours:.1f} MB/s",
-        f"{1e-6 / reference:.2f} MB/s (sqlparse.split, 1 MB)",
-        reference / ours,
-        "≥ 30 × faster",
-    )
-
-
 def _milliseconds(job: str, ours: float, reference: float, name: str, target: str) -> Row:
     return Row(job, f"{ours * 1000:.0f} ms", f"{reference * 1000:.0f} ms (`{name}`)", ours / reference, target)
 
@@ -150,16 +88,10 @@ JOBS: dict[str, Callable[..., Iterator[Row]]] = {
     "startup": startup,
     "export": export,
     "memory": memory,
-    "wide": memory_jobs,
-    "statements": statements,
     "quantity": quantity,
-    "splitting": splitting,
-    "service": service_jobs,
     "kills": kills,
     "hostile": hostile,
     "faults": faults,
-    "polling": polling,
-    "connector": connector,
     "stream": stream,
     "interactive": prompt_jobs,
     "results": result_jobs,

@@ -75,11 +75,6 @@ def peak_of(folder: Path) -> int:
     return sum(map(_told("VmHWM:"), processes(folder)))
 
 
-def held_by(folder: Path) -> int:
-    """The memory that the service in `folder` and its engines' processes hold now, in bytes (Linux)."""
-    return sum(map(_told("VmRSS:"), processes(folder)))
-
-
 def processes(server: Path | int) -> list[Path]:
     """A server and its children in /proc (Linux): the service in a folder, or another by its number."""
     number = server.joinpath("pid").read_text() if isinstance(server, Path) else str(server)

@@ -21,7 +21,6 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from fcntl import ioctl
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import msgspec
@@ -37,9 +36,6 @@ OBJECTS = 10_000
 LINES = 500
 PASTED = 10_000
 KEYS = 200
-SHORT, REPEATED = 30, 40
-"""Rows of a result that fits the screen, and how often it is requested."""
-ID = "0f6b3f7e-0000-4000-8000-000000000001"
 BESIDE = 600
 """Keys that are typed beside pgcli: enough for a 99th percentile."""
 COLUMNS = ("id", "name", "created_at", "total_amount", "customer_id")
@@ -132,37 +128,6 @@ def far_away(seconds: float) -> Iterator[str]:
         server.close()
 
 
-@contextmanager
-def answering(rows: int, sent: list[float]) -> Iterator[str]:
-    """A service that answers every request with this many rows; `sent` has the times at which it did."""
-    columns = [{"name": name, "type": "VARCHAR"} for name in COLUMNS]
-    data = [[f"{name} {row}" for name in COLUMNS] for row in range(rows)]
-    answer = {"sqlState": "00000", "statementID": ID, "createdOn": 1, "metadata": {"columns": columns}, "data": data}
-    body = msgspec.json.encode(answer)
-
-    class Handler(BaseHTTPRequestHandler):
-        protocol_version = "HTTP/1.1"
-
-        def do_POST(self) -> None:
-            self.rfile.read(int(self.headers.get("Content-Length") or 0))
-            self.send_response(200)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-            sent.append(time.perf_counter())
-
-        def log_message(self, format: str, *args: object) -> None:
-            return
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-
-
 def contents() -> CachedCatalog:
     kinds = ("sales", "users", "events", "orders", "items")
     relations = [Relation("local", "main", f"table_{n}_{kinds[n % 5]}", "table") for n in range(OBJECTS)]
@@ -185,7 +150,6 @@ def prompt_jobs(times: int = 9) -> Iterator[Row]:
         keep_catalog(folder, "http://127.0.0.1:9")
         yield from _keys(folder)
         yield from _keys_beside_pgcli(folder)
-        yield from _short_result(folder)
         yield from _paste(folder)
     yield from _completer()
 
@@ -234,29 +198,6 @@ def _keys(folder: Path) -> Iterator[Row]:
         f"{p99 * 1000:.1f} ms",
         "16 ms",
         p99 / 0.016,
-        "≤ 1",
-    )
-
-
-def _short_result(folder: Path) -> Iterator[Row]:
-    sent: list[float] = []
-    with answering(SHORT, sent) as url:
-        shell = Pty(folder, "-q", url)
-        shell.reads()
-        shell.quiet(2)
-        spent = []
-        for _ in range(REPEATED):
-            shell.type("select 1;\r")
-            shell.until(f"{SHORT} rows".encode())
-            spent.append(time.perf_counter() - sent[-1])
-            shell.quiet()
-        shell.close()
-    median, least = statistics.median(spent), min(spent)
-    yield Row(
-        f"result of {SHORT} rows: from its last byte to the screen (the fastest of {REPEATED})",
-        f"{median * 1000:.1f} ms ({least * 1000:.1f})",
-        "5 ms",
-        median / 0.005,
         "≤ 1",
     )
 

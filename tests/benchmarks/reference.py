@@ -1,7 +1,6 @@
 """The references as programs of their own: bare httpx, msgspec and csv.writer, one after another.
 
 reference.py export URL SQL FILE     fetch every partition, decode it, write it
-reference.py posts URL COUNT         as many POSTs of `select 1`
 reference.py loop DATABASE SCRIPT    DuckDB runs the statements of a script, one of them in each line
 """
 
@@ -68,11 +67,7 @@ def main() -> None:
         return
     headers = {"Authorization": f"Bearer {os.environ['SQLSHELL_TOKEN']}"}
     with httpx.Client(base_url=url, headers=headers, timeout=120, trust_env=False) as client:
-        if job == "export":
-            export(client, *rest)
-        else:
-            for _ in range(int(rest[0])):
-                post(client, "select 1").raise_for_status()
+        export(client, *rest)
 
 
 if __name__ == "__main__":

@@ -1,20 +1,17 @@
-"""Benchmarks of exploring results: time to open a large one, memory, SQL on results."""
+"""Benchmarks of exploring a large result: time to open it, memory."""
 
 from __future__ import annotations
 
 import os
 import re
 import statistics
-import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import duckdb
 import httpx
 
-from tests.benchmarks.measure import TOKEN, Row, environment, service
+from tests.benchmarks.measure import TOKEN, Row, service
 from tests.benchmarks.prompt_jobs import Pty
 from tests.benchmarks.service_jobs import EIGHT
 
@@ -22,18 +19,10 @@ LARGE = 10_000_000
 SCREENS = 40
 """Places between the first and the last row that are looked at on the way."""
 
-LOCAL = 1_000_000
-QUERIES = (
-    "select active, count(*) as n, sum(amount) as a, max(name) as m from {table} group by active order by active",
-    "select name, avg(score) as s from {table} where note is not null group by name order by s desc limit 10",
-    "select count(*) as n, count(distinct code) as c, min(created) as c0 from {table}",
-)
-
 
 def result_jobs() -> Iterator[Row]:
     with service("--partition-rows", "10000") as (url, folder):
         yield from _explorer(url, folder)
-    yield from _local()
 
 
 def _explorer(url: str, folder: Path) -> Iterator[Row]:
@@ -115,51 +104,3 @@ def _first_partition(url: str, shell: Pty) -> float:
 def _memory(pid: int) -> int:
     status = Path("/proc", str(pid), "status").read_text()
     return int(status.partition("VmRSS:")[2].split()[0]) * 1024
-
-
-def _local() -> Iterator[Row]:
-    with service() as (url, folder):
-        sql = EIGHT.format(rows=LOCAL).replace("\n", " ").strip()
-        script = [f"{sql} \\g /dev/null", "\\local select count(*) as n from _", "\\echo loaded :ELAPSED"]
-        for query in QUERIES:
-            # The large result stays at the end of what is remembered.
-            for _ in range(3):
-                script.append(f"\\local {query.format(table='_large')}")
-        text = "\n".join(script).replace("from _large", "from {}")
-        lines, depth = [], 0
-        for line in text.split("\n"):
-            lines.append(line.replace("{}", f"_{depth}" if depth else "_"))
-            depth += line.startswith("\\local")
-            depth = min(depth, 9)
-        began = time.perf_counter()
-        done = subprocess.run(
-            [sys.executable, "-m", "sqlshell", "-v", url],
-            input="\n".join(lines),
-            capture_output=True,
-            text=True,
-            env=environment(folder),
-            cwd=folder,
-            check=True,
-        )
-        whole = time.perf_counter() - began
-        spent = [float(found) / 1000 for found in re.findall(r"\((\d+) ms\)", done.stderr)][-len(QUERIES) * 3 :]
-        ours = sum(statistics.median(spent[at : at + 3]) for at in range(0, len(spent), 3))
-        path = folder / "rows.parquet"
-        with duckdb.connect() as database:
-            database.execute("set threads = 2")
-            database.execute(f"copy ({sql}) to '{path}' (format parquet)")
-            reference = 0.0
-            for query in QUERIES:
-                times = []
-                for _ in range(3):
-                    began = time.perf_counter()
-                    database.execute(query.format(table=f"'{path}'")).fetchall()
-                    times.append(time.perf_counter() - began)
-                reference += statistics.median(times)
-    yield Row(
-        f"`\\local` on {LOCAL:,} rows × 8, three queries, loaded before (with the query, {whole:.1f} s)",
-        f"{ours * 1000:.0f} ms",
-        f"{reference * 1000:.0f} ms (duckdb on the same rows in Parquet)",
-        ours / reference,
-        "≤ 2",
-    )
