@@ -6,7 +6,7 @@ import datetime
 import math
 import re
 import uuid
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any
 
@@ -16,7 +16,7 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
 from sqlshell.dbapi import Connection, DataError, ProgrammingError
-from sqlshell.dbapi.literals import Literals, literals_for
+from sqlshell.dbapi.literals import DEEPEST, Literals, literals_for
 from sqlshell.dbapi.rows import RowDecoder
 from sqlshell.result import Batch, Column
 
@@ -233,11 +233,17 @@ def test_values_of_other_types_than_these_are_refused() -> None:
     for value in (Decimal("nan"), datetime.datetime(1, 1, 1, tzinfo=HOUR), 10**5000):
         with pytest.raises(DataError):
             Literals().of(value)
-    nested: list[Any] = []
-    for _ in range(200):
-        nested = [nested]
-    with pytest.raises(DataError, match="nested more than"):
-        Literals().of(nested)
+
+
+@pytest.mark.parametrize("engine", ["duckdb", "postgresql", "spark"])
+@pytest.mark.parametrize("outer", [lambda item: [item], lambda item: {"k": item}], ids=["lists", "dicts"])
+def test_parameters_are_nested_to_a_limit(engine: str, outer: Callable[[object], object]) -> None:
+    nested: object = 1
+    for _ in range(DEEPEST - 1):
+        nested = outer(nested)
+    assert "1" in literals_for(engine).of(nested)
+    with pytest.raises(DataError, match=f"nested more than {DEEPEST} levels"):
+        literals_for(engine).of(outer(outer(nested)))
 
 
 def test_subclasses_and_other_numbers_are_values_too(embedded: Connection) -> None:

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import json
 import threading
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
 from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 import duckdb
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
-from msgspec.structs import replace
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
@@ -25,13 +20,8 @@ from sqlshell.service.engines.files.disk_space import DiskSpace
 from sqlshell.service.engines.files.render import finished, finished_bytes, row
 from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.failure import Failure
-from sqlshell.service.http import results as partitions
-from sqlshell.service.http.budget import Budget
-from sqlshell.service.organizations import streams
 from sqlshell.service.results import results
 from sqlshell.service.results.results import Discard, Layout, Spool
-from tests.conftest import Served
-from tests.service.client import Client
 
 ROWS = 60_000
 """More than DuckDB's estimate for a result to become a file of the engine's own."""
@@ -72,15 +62,6 @@ def test_a_text_is_cut_by_rows_and_bytes(
         # No partition ends before it has to.
         first = json.dumps(json.loads(b"[" + following + b"]")[0])
         assert len(json.loads(b"[" + part + b"]")) == partition_rows or len(part) + 1 + len(first.encode()) > 200
-
-
-def test_even_partitions_are_kept_as_before() -> None:
-    layout = Layout(partition_rows=10)
-    for number in (10, 10, 3):
-        layout.add(number, 0)
-    assert (layout.sizes, layout.counts, layout.rows) == ([], [10, 10, 3], 23)
-    layout.add(10, 0)
-    assert (layout.counts, layout.rows) == ([10, 10, 3, 10], 33)
 
 
 @pytest.mark.parametrize("memory", [50, 1 << 20])
@@ -192,25 +173,6 @@ def test_a_file_of_the_engine_is_cut_by_rows_and_bytes(engine: DuckdbEngine, tmp
     assert engine.read(tmp_path / "result", *some) == parts[1:3]
 
 
-@pytest.mark.slow("large results")
-@pytest.mark.parametrize("columns", ["*", f"{ROWS - 1} - i as i, s || 'x' as s", "wide.i, narrow.s"])
-def test_wide_tables_are_written_in_order(engine: DuckdbEngine, tmp_path: Path, columns: str) -> None:
-    connection = engine.connect()
-    text = "repeat(chr(97 + (range % 26)::int), 1500)"
-    for name, value in (("wide", text), ("narrow", "'x'")):
-        sql = f"create table {name} as select range as i, {value} as s from range({ROWS})"
-        connection.run(sql, RunOptions(), Filed(Path()))
-    source = "wide join narrow using (i) order by i" if "narrow" in columns else "wide"
-    source += " order by wide.i desc" if " - i" in columns else ""
-    outcome = connection.run(f"select {columns} from {source}", RunOptions(), Filed(tmp_path / "result"))
-    connection.close()
-    assert outcome.filed is not None
-    counts = [count for count, _ in outcome.filed]
-    parts = engine.read(tmp_path / "result", 0, counts)
-    found = [item[0] for part in parts for item in json.loads(b"[" + part + b"]")]
-    assert found == list(map(str, range(ROWS)))
-
-
 REPEATS = 25_000
 """Rows with repeated values, 5 kB each."""
 
@@ -318,67 +280,6 @@ def test_results_of_texts_become_files_sooner(engine: DuckdbEngine, tmp_path: Pa
     assert few.filed is None
 
 
-def test_what_is_rendered_goes_with_the_last_reader(engine: DuckdbEngine, tmp_path: Path) -> None:
-    connection = engine.connect()
-    connection.run(f"select range as i from range({ROWS})", RunOptions(), Filed(tmp_path / "result"))
-    connection.close()
-    reader = ResultFiles()
-    first = reader.read(tmp_path / "result", 0, [3])
-    assert first == [b'["0"],["1"],["2"]']
-    reader.trim_memory()
-    assert reader._instance is not None
-    reader.trim_memory()
-    assert reader._instance is None
-    assert reader.read(tmp_path / "result", 2, [1, 1]) == [b'["2"]', b'["3"]']
-    [large, rest] = reader.read(tmp_path / "result", 5, [50_000, 4])
-    assert (json.loads(b"[" + large + b"]")[-1], rest) == (["50004"], b'["50005"],["50006"],["50007"],["50008"]')
-    reader.close_files()
-
-
-def test_partitions_that_begin_near_each_other_are_read_together(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "WINDOW_BYTES", 100)
-    layout = Layout(partition_rows=5)
-    for end in (40, 80, 100, 250, 260, 300, 301):
-        layout.add(5, end)
-    found = [partitions.window(layout, number) for number in range(7)]
-    assert found == [(0, 1), (1, 3), (1, 3), (3, 4), (4, 6), (4, 6), (6, 7)]
-    assert partitions.window(replace(layout, ends=[]), 4) == (4, 5)
-
-
-def test_a_window_is_rendered_once_and_again_after_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(partitions, "WINDOW_BYTES", 20)
-    layout = Layout(partition_rows=5, form="engine")
-    for end in range(10, 81, 10):
-        layout.add(5, end)
-    read: list[int] = []
-
-    async def work_in_thread(work: Any, path: Path, start: int, counts: Sequence[int]) -> list[bytes]:
-        read.append(start // 5)
-        if read == [4]:
-            raise OSError
-        return [b"%d" % (start + number) for number in range(len(counts))]
-
-    organization = SimpleNamespace(run=work_in_thread, engine=SimpleNamespace(read=None))
-    plane: Any = None
-    organizations: Any = SimpleNamespace(get=lambda name: organization, opened=lambda: [])
-    spool = SimpleNamespace(layout=layout, path=Path("result"), local_path=lambda: Path("result"))
-    record: Any = SimpleNamespace(statement_id="a", organization="", spool=spool, outcome=None)
-
-    async def run(*numbers: int) -> list[bytes]:
-        read.clear()
-        pages = partitions.Responses(organizations, plane, Budget(100))
-        found = []
-        for number in numbers:
-            with contextlib.suppress(OSError):
-                found.append(await pages._partition(record, number, "UTC"))
-        return found
-
-    assert asyncio.run(run(0, 1, 3, 2)) == [b"0", b"5", b"11", b"10"]
-    assert read == [0, 1, 2]
-    assert asyncio.run(run(5, 5, 4)) == [b"21", b"20"]
-    assert read == [4, 4]
-
-
 CONNECTION = duckdb.connect()
 SPECIAL = st.text(st.sampled_from('"\\N,[]\0\n\t\x1f\x7f\u2028é😀 ab'), max_size=12)
 
@@ -392,53 +293,6 @@ def test_rows_are_the_json_of_their_values(values: list[str | None]) -> None:
     found = [json.loads(finished(text)) for (text,) in rows]
     assert [finished_bytes(text.encode()) for (text,) in rows] == [finished(text).encode() for (text,) in rows]
     assert [(a, json.loads(b), c) for a, b, c in found] == [(a, [a], None if a is None else "1") for a in values]
-
-
-def test_the_service_tells_the_rows_of_each_partition(served: Served) -> None:
-    with Client(served) as client:
-        answer = client.run("select i, repeat('x', 20000) as x from range(1000) t(i)")
-        counts = [part["rowCount"] for part in answer["metadata"]["partitionInfo"]]
-        assert len(counts) == 3
-        assert sum(counts) == 1000
-        rows = list(answer["data"])
-        for number in range(1, 3):
-            body = client.http.get(f"/v2/statements/{answer['statementID']}", params={"partitionID": number})
-            assert len(body.content) < results.PARTITION_BYTES + 30_000
-            rows += body.json()["data"]
-            assert len(body.json()["data"]) == counts[number]
-    assert [row[0] for row in rows] == [str(number) for number in range(1000)]
-
-
-def test_a_stream_is_read_by_the_width_of_its_rows(engine: DuckdbEngine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "SEGMENT_SIZE", 10_000)
-    connection = engine.connect()
-    connection.run("create table s (i int, t varchar)", RunOptions(), Filed(Path()))
-    relation = connection.resolve(["s"])
-    feed = connection.stream_query("select * from s", [relation], RunOptions())
-    assert feed is not None
-    width = "case when range between 3000 and 4000 then 1000 else 1 end"
-    connection.run(
-        f"insert into s select range, repeat('x', ({width})::int) from range(6000)", RunOptions(), Filed(Path())
-    )
-    connection.close()
-
-    async def read() -> list[list[str]]:
-        open_ = streams.Streams(engine, [relation], asyncio.to_thread)
-        query = open_.begin("q", feed, 0)
-        position, found = 0, []
-        while position < 6000:
-            following = await open_.next(query, position)
-            assert following is not None
-            position, rows = following
-            found.append(rows)
-        return found
-
-    segments = asyncio.run(read())
-    assert [json.loads(row)[0] for rows in segments for row in rows] == [str(number) for number in range(6000)]
-    assert max(map(len, segments)) > 100
-    sizes = [sum(map(len, rows)) for rows in segments if len(rows[0]) > 900 and len(rows[-1]) > 900]
-    # The first segment of wide rows is as many rows as the narrow ones before it.
-    assert max(sizes[1:]) < 12_000
 
 
 def test_rows_that_nobody_sees_need_no_file(engine: DuckdbEngine) -> None:

@@ -341,36 +341,6 @@ def test_records_of_many_writers_are_whole_lines(own: Served, client: Client, ho
     assert client.rows("select count(*), sum(turn) from w.together") == [["60", "270"]]
 
 
-def test_what_a_store_refuses(client: Client, home: Path) -> None:
-    root = home / "root"
-    states(
-        client,
-        f"""
-        0A000 create store k with ('type' = KAFKA, 'uris' = 'localhost:9092')
-        0A000 create store k with ('type' = "POSTGRESQL")
-        0A000 create store if not exists k with ('type' = KINESIS, 'kinesis.secret_access_key' = 'x')
-        3D008 create store k with ('uri' = '{root}/r', 'color' = 'red')
-        22023 create store k with ('uri' = '{root}/r', 'writable' = maybe)
-        42501 create store k with ('uri' = '/usr', 'writable' = TRUE)
-        0A000 create entity e in store r
-        0A000 drop entity "x.csv" in store r
-        0A000 insert into entity "x.csv" in store r value('{{}}')
-        3D006 create entity e in store none
-        3D006 update store none with ('writable' = TRUE)
-        0A000 update store r with ('type' = KAFKA)
-        3D006 test store none
-        0A000 insert into entity r."x.csv" value('{{}}')
-        0A000 insert into w."x.csv" values (1)
-        0A000 truncate relation w.main."x.csv"
-        0A000 drop relation w.main."x.csv"
-        00000 begin
-        25001 insert into entity e in store w value('{{}}')
-        00000 rollback
-        """,
-    )
-    assert (root / "r" / "x.csv").exists()
-
-
 @pytest.mark.slow("connects to what does not answer")
 def test_a_store_is_changed_and_tested(client: Client, home: Path) -> None:
     root = home / "root"

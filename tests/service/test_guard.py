@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 import httpx
 import pytest
 
-from tests.conftest import Served, serve, stop
+from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 
 
@@ -229,6 +229,18 @@ def test_a_unix_socket_is_private(tmp_path: Path) -> None:
     finally:
         stop(running)
     assert not path.exists()
+
+
+def test_a_stream_is_read_over_a_unix_socket(tmp_path: Path, program: Program) -> None:
+    running = serve(tmp_path, "--uds", str(tmp_path / "s.sock"))
+    script = "create stream s (i int); insert into s values (7), (8); print entity s from beginning"
+    env = {"SQLSHELL_TOKEN": running.token}
+    try:
+        argv = ("-q", "--format", "csv", "--max-rows", "2", "-c", script)
+        done = program(f"unix://{tmp_path}/s.sock", *argv, env=env)
+    finally:
+        stop(running)
+    assert (done.code, done.out) == (0, "i\n7\n8\n"), done.err
 
 
 def test_wrong_tokens(client: Client, served: Served) -> None:

@@ -139,20 +139,6 @@ def test_version(client: httpx.Client) -> None:
     assert set(client.get("/v2/version").json()) == {"major", "minor", "patch"}
 
 
-@pytest.mark.parametrize("rows", [0, 1, 999, 1000, 1001, 2500])
-def test_partitions(client: httpx.Client, engine: OnEngine, rows: int) -> None:
-    answer = done(client, post(client, f"select i from {engine.series(rows)} order by i"))
-    counts = [part["rowCount"] for part in answer["metadata"]["partitionInfo"]]
-    assert sum(counts) == rows
-    assert len(counts) == max(1, -(-rows // 1000))
-    found = [
-        row[0]
-        for number in range(len(counts))
-        for row in client.get(f"/v2/statements/{answer['statementID']}?partitionID={number}").json()["data"]
-    ]
-    assert found == [str(number) for number in range(rows)]
-
-
 @pytest.mark.needs("cancel")
 def test_a_long_statement_is_running_and_can_be_ended(client: httpx.Client, engine: OnEngine) -> None:
     session = str(uuid.uuid4())

@@ -60,20 +60,9 @@ def reader(own: Served) -> Iterator[Client]:
 
 
 LISTS: dict[str, list[str]] = {
-    "list databases": ["Name", "IsDefault", *OWNED, "Type", "State"],
-    "list schemas": ["Name", "IsDefault", *OWNED, "Type", "State"],
     "show schemas in database local": ["Name", "IsDefault", *OWNED],
-    "list stores": ["Name", "Type", "State", "IsDefault", *OWNED],
     "list streams": ["Name", "Type", "Owner", "State", "Properties", "CreatedAt", "UpdatedAt"],
-    'list relations in schema "local"."main"': ["Name", "Type", "Owner", "State", "Properties", *OWNED[1:]],
     'show relations in schema "local"."main"': ["Name", "Type", "Owner", "State", "Properties", *OWNED[1:]],
-    "list compute_pools": ["Name", "Size", "IntendedState", "ActualState", "ErrorMessages", "Timeout", *OWNED],
-    "list function_sources": ["Name", "Language", "State", "Description", "Url", *OWNED],
-    "list functions": ["Name", "Signature", "SourceName", "ClassName", "EgressAllowURIs", "Properties", *OWNED],
-    "list descriptor_sources": ["Name", "Type", "Url", "Tags", *OWNED],
-    "list schema_registries": ["Name", "Type", "State", "Url", *OWNED],
-    "list secrets": ["Name", "Type", "Description", *OWNED],
-    "list queries": ["ID", "Name", "Version", "IntendedState", "ActualState", "Query", *OWNED],
     "list queries with ('all')": ["ID", "Name", "Version", "IntendedState", "ActualState", "Query", *OWNED],
 }
 TYPES = {"IsDefault": TRUTH, "CreatedAt": INSTANT, "UpdatedAt": INSTANT, "Timeout": "INTEGER", "Version": "INTEGER"}
@@ -91,7 +80,7 @@ def test_lists_have_the_columns_that_clients_read(reader: Client, sql: str) -> N
     assert {name: columns[name] for name in named if name in TYPES} == {n: t for n, t in TYPES.items() if n in named}
     assert not [column for column in answer["metadata"]["columns"] if column["nullable"]]
     assert all(value is not None for row in answer["data"] for value in row)
-    assert answer["data"] or sql in {"list descriptor_sources", "list schema_registries", "list secrets"}
+    assert answer["data"]
 
 
 def test_entities_have_two_columns_and_are_found_by_folders(client: Client) -> None:
@@ -121,11 +110,7 @@ def test_a_store_that_is_gone_hides_no_other(client: Client, tmp_path: Path) -> 
 
 
 DESCRIBED = {
-    "database other": {"Name": "other", "Owner": "owner", "State": "ready", "IsDefault": "false"},
-    "schema public": {"Name": "public", "Database": "local", "IsDefault": "false"},
     'schema "other"."main"': {"Name": "main", "Database": "other", "IsDefault": "true"},
-    "compute_pool small": {"Size": "small", "Timeout": "5", "IntendedState": "running", "ErrorMessages": ""},
-    "function_source jar": {"Name": "jar", "Language": "JAVA", "File": "f.jar"},
     'relation "local"."main"."keyed"': {"Name": "keyed", "Type": "table", "PrimaryKey": "id, part", "State": "created"},
     "relation seen": {"Type": "view", "Schema": "main"},
     "stream flow": {"Type": "stream", "FQN": '"local"."main"."flow"'},
@@ -133,7 +118,6 @@ DESCRIBED = {
     'entity "top.csv"': {"Store": "files"},
     'entity "inner"."deep.csv" in store files': {"Path": "inner/deep.csv", "IsLeaf": "true"},
     "entity inner in store files": {"Name": "inner", "IsLeaf": "false"},
-    "role writer": {"Name": "writer", "Granted": "true"},
 }
 
 
@@ -170,18 +154,8 @@ def test_a_store_is_described_by_one_row(client: Client) -> None:
 @pytest.mark.parametrize(
     ("what", "state"),
     [
-        ("database nowhere", "3D002"),
-        ("schema nowhere", "3D003"),
-        ("schema nowhere.main", "3D002"),
-        ("store nowhere", "3D006"),
-        ("compute_pool nowhere", "3D023"),
-        ("function_source nowhere", "3D018"),
-        ("descriptor_source nowhere", "3D011"),
         ("entity nowhere in store files", "3D008"),
         ("entity nowhere", "3D008"),
-        ("entity x in store nowhere", "3D006"),
-        ("relation nowhere", "3D020"),
-        ("role nowhere", "3D001"),
     ],
 )
 def test_what_is_not_there_has_its_own_code(client: Client, what: str, state: str) -> None:
@@ -200,11 +174,8 @@ def test_columns_of_a_relation_are_name_type_and_whether_nullable(client: Client
 CONDITIONS = {
     "list streams where database_name = 'local' and schema_name = 'main'": ["flow"],
     "list streams where database_name = 'other'": [],
-    "list stores where type = 'KAFKA'": [],
     "list stores where type = 'files'": ["files"],
-    "list databases where IsDefault": ["local"],
     "list relations where relation_type <> 'view' and name like 'k%'": ["keyed"],
-    "list compute_pools where Timeout > 0": ["small"],
     "list schemas where created_at <= now() order": None,
     "list relations where created_at > timestamptz '2100-01-01'": [],
     "list organizations where name = 'no such'": [],
@@ -312,13 +283,6 @@ def test_times_tell_when_something_was_made_and_changed(client: Client) -> None:
     assert str(client.described("describe relation batched")["CreatedAt"]) > str(made)
 
 
-def test_times_are_shown_in_the_zone_that_is_asked_for(client: Client) -> None:
-    made = client.listed("list databases")[0]["CreatedAt"] or ""
-    assert made.endswith("Z")
-    there = client.listed("list databases", parameters={"timezone": "Asia/Tokyo"})[0]["CreatedAt"] or ""
-    assert there.endswith("+09:00")
-
-
 PRIVILEGES = {
     "CREATE_QUERY": ("00000", "00000", "42501"),
     "CREATE_DATABASE": ("00000", "42501", "42501"),
@@ -375,15 +339,6 @@ def test_schemas_are_made_and_dropped_in_a_database(client: Client) -> None:
 
 def test_a_reader_makes_no_schema(reader: Client) -> None:
     assert reader.state("create schema s in database local") == "42501"
-
-
-def test_a_query_is_described_by_its_properties(client: Client) -> None:
-    failed = client.run("select * from nowhere_at_all")["statementID"]
-    answer = client.run(f"describe query {failed}")
-    assert [column["name"] for column in answer["metadata"]["columns"]] == ["Property", "Value"]
-    told = dict(answer["data"])
-    assert (told["state"], told["sqlState"], told["query"]) == ("failed", "3D020", "select * from nowhere_at_all")
-    assert "nowhere_at_all" in told["error"]
 
 
 def test_times_of_the_latest_relations_alone_are_kept(storage: Storage) -> None:

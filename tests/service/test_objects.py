@@ -309,17 +309,6 @@ def test_a_request_beats_the_session_and_the_echo_tells(client: Client) -> None:
     assert client.state("select 1", role="three") == "3D001"
 
 
-def test_a_token_is_shown_once(own: Served, client: Client) -> None:
-    answer = client.run("create api_token once with ('role' = 'owner')")
-    token = answer["data"][0][1]
-    again = client.http.get(f"/v2/statements/{answer['statementID']}")
-    assert token not in again.text
-    with Client(own, token) as reader:
-        assert reader.rows("select 1") == [["1"]]
-        assert client.state("drop api_token once") == "00000"
-        assert reader.http.get("/v2/version").status_code == 401
-
-
 def test_an_owner_makes_tokens_of_every_role(own: Served, client: Client) -> None:
     token = client.rows("create api_token chief with ('role' = 'owner')")[0][1] or ""
     with Client(own, token) as owner:
@@ -388,36 +377,6 @@ def test_many_clients_at_once(own: Served) -> None:
     for thread in threads:
         thread.join()
     assert not wrong
-
-
-@pytest.mark.slow("starts a service")
-def test_large_results_are_kept_in_the_engines_form(tmp_path: Path) -> None:
-    running = serve(tmp_path)
-    with Client(running) as client:
-        check_a_large_result(client)
-    stop(running)
-
-
-def check_a_large_result(client: Client) -> None:
-    kinds = "range::bigint i, range/3 f, 'a\"' || range s, date '2020-01-01' + range::int d, [range, null] l, "
-    kinds += "case when range % 7 > 0 then range end n, range::hugeint h, to_timestamp(range) z, 'ab'::blob b, "
-    kinds += "range % 2 = 0 t"
-    small = client.run(f"select {kinds} from range(30)")
-    answer = client.run(f"select {kinds} from range(120001)")
-    assert answer["metadata"]["columns"] == small["metadata"]["columns"]
-    assert answer["data"][:30] == small["data"]
-    counts = [part["rowCount"] for part in answer["metadata"]["partitionInfo"]]
-    assert counts == [10000] * 12 + [1]
-    seen = 0
-    for number, count in enumerate(counts):
-        query: dict[str, str | int] = {"partitionID": number, "timezone": "Asia/Tokyo"}
-        page = client.http.get(f"/v2/statements/{answer['statementID']}", params=query).json()
-        assert len(page["data"]) == count
-        assert page["data"][0][0] == str(seen)
-        assert page["data"][0][7].endswith("+09:00")
-        seen += count
-    out = client.http.get(f"/v2/statements/{answer['statementID']}", params={"partitionID": 13})
-    assert out.status_code == 400
 
 
 def test_the_folder_is_private(tmp_path: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,6 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.pools import Pool, Size
 from tests.conftest import serve, stop
 from tests.service.client import Client
-
-Work = Callable[[str], Awaitable[None]]
 
 
 async def admitted(pool: Pool, owners: str) -> str:
@@ -78,45 +75,6 @@ def test_a_pool_that_grows_admits_those_that_wait_and_one_that_shrinks_admits_no
                 assert pool.waiting == waiting
             await held[3]
         assert not pool.is_used
-
-    asyncio.run(run())
-
-
-@pytest.mark.parametrize(("concurrency", "reserved"), [(1, 0), (2, 1), (3, 1), (4, 1), (8, 2), (16, 4), (32, 8)])
-def test_no_owner_takes_the_last_places(concurrency: int, reserved: int) -> None:
-    async def run() -> None:
-        pool = Pool("p", Size(concurrency, 100))
-        async with contextlib.AsyncExitStack() as held:
-            most = concurrency - reserved
-            for _ in range(most):
-                await held.enter_async_context(pool.admit("many"))
-            async with contextlib.AsyncExitStack() as further:
-                waiting = asyncio.ensure_future(further.enter_async_context(pool.admit("many")))
-                for number in range(reserved):
-                    await held.enter_async_context(pool.admit(f"other {number}"))
-                await asyncio.sleep(0)
-                assert not waiting.done()
-                waiting.cancel()
-        assert not pool.is_used
-
-    asyncio.run(run())
-
-
-def test_what_waits_for_an_owner_with_many_places_is_passed_by_others() -> None:
-    async def run() -> None:
-        pool, order = Pool("p", Size(2, 100)), list[str]()
-
-        async def work(owner: str) -> None:
-            async with pool.admit(owner):
-                order.append(owner)
-
-        async with pool.admit("many"):
-            async with pool.admit("one"):
-                tasks = [asyncio.ensure_future(work(owner)) for owner in ("many", "one", "new")]
-                await asyncio.sleep(0)
-            await asyncio.gather(*tasks[1:])
-        await asyncio.gather(*tasks)
-        assert order == ["one", "new", "many"]
 
     asyncio.run(run())
 

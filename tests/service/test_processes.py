@@ -6,10 +6,8 @@ import os
 import resource
 import signal
 import socket
-import subprocess
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -205,19 +203,6 @@ def test_a_link_in_the_place_of_a_result_is_not_followed(host: Host, tmp_path: P
         spool.partition(0)
 
 
-def test_a_session_that_did_nothing_yet_is_told_nothing(host: Host) -> None:
-    first, process, found = host.engine.connect(), host.engine.process(), []
-    os.kill(host.pid, signal.SIGSTOP)
-    thread = threading.Thread(target=lambda: found.append(result_of(first, "select 1")))
-    thread.start()
-    until(lambda: process.busy)
-    time.sleep(0.2)
-    os.kill(host.pid, signal.SIGKILL)
-    thread.join()
-    assert isinstance(found[0], Outcome)
-    assert (found[0].sql_state, found[0].message) == ("00000", "")
-
-
 def test_a_session_is_told_once_that_it_began_anew(host: Host) -> None:
     connection, fresh, elsewhere = (host.engine.connect() for _ in range(3))
     elsewhere.run("create schema s", RunOptions(), Discard())
@@ -308,14 +293,6 @@ def test_a_lost_transaction_takes_nothing_but_its_end(host: Host) -> None:
     ended = connection.run("commit", RunOptions(), Discard())
     assert ended.sql_state == sqlstate.WARNING and "none of its changes were committed" in ended.message
     assert rows(host, connection, "select count(*) from t") == ("00000", b'["0"]')
-
-
-def test_a_lost_transaction_can_be_rolled_back_at_once(host: Host) -> None:
-    connection = host.engine.connect()
-    connection.run("begin", RunOptions(), Discard())
-    os.kill(host.pid, signal.SIGKILL)
-    assert connection.run("rollback", RunOptions(), Discard()).sql_state == sqlstate.WARNING
-    assert rows(host, connection, "select 1") == ("00000", b'["1"]')
 
 
 @pytest.mark.slow("several processes")
@@ -429,44 +406,6 @@ def test_it_has_no_descriptor_and_no_variable_of_its_parent(host: Host, monkeypa
     assert str(host.folder / "secret") not in descriptors
     assert sum(item.startswith("socket:") for item in descriptors) <= 3
     assert str(host.folder / "databases" / "one.data") in descriptors
-
-
-OWNER = """
-import os, sys, time
-from pathlib import Path
-from sqlshell.service.engines.engine import Limits, RunOptions
-from sqlshell.service.engines.process.frames import EngineConfig, Report, frame, read_report, receive
-from sqlshell.service.engines.process.process import ALLOCATORS
-from sqlshell.service.engines.process.remote import RemoteEngine
-from sqlshell.service.results.results import Discard
-folder = Path(sys.argv[1])
-engine = RemoteEngine(lambda: EngineConfig(folder, {"local": folder / "databases" / "x.data"}, Limits(1)), lambda: None)
-connection = engine.connect()
-connection.run("create table t as select 1", RunOptions(), Discard())
-print(engine.process()._child.pid, flush=True)
-connection.run(sys.argv[2], RunOptions(), Discard())
-"""
-
-
-def test_it_is_gone_when_its_parent_was_killed(tmp_path: Path) -> None:
-    make_folders(tmp_path)
-    owner = subprocess.Popen([sys.executable, "-c", OWNER, str(tmp_path), LONG], stdout=subprocess.PIPE, text=True)
-    assert owner.stdout is not None
-    child = int(owner.stdout.readline())
-    owner.kill()
-    owner.wait()
-    owner.stdout.close()
-
-    def is_gone() -> bool:
-        try:
-            os.kill(child, 0)
-        except ProcessLookupError:
-            return True
-        stat = Path(f"/proc/{child}/stat")
-        # Nobody may be there to fetch what is left of it.
-        return stat.exists() and stat.read_text().rpartition(")")[2].split()[0] == "Z"
-
-    until(is_gone)
 
 
 def test_an_orderly_end_writes_the_databases_out(host: Host) -> None:

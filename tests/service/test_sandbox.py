@@ -150,22 +150,24 @@ import sys
 from sqlshell.service.engines.process import child
 from sqlshell.service.engines.sandbox import landlock
 
-landlock.READ = 1 << 40
+landlock.{name} = 1 << 40
 child.main()
 print("went on")
 """
 
 
 @linux
-def test_a_process_that_cannot_be_restricted_does_not_go_on(tmp_path: Path) -> None:
-    for name in (*FOLDERS, "temporary"):
-        (tmp_path / name).mkdir()
+@pytest.mark.parametrize(("name", "call"), [("READ", "landlock_add_rule"), ("_RESTRICT", "landlock_restrict_self")])
+def test_a_process_that_cannot_be_restricted_does_not_go_on(tmp_path: Path, name: str, call: str) -> None:
+    """A call that fails says so, also where the system denies knowing it."""
+    for folder in (*FOLDERS, "temporary"):
+        (tmp_path / folder).mkdir()
     ours, theirs = socket.socketpair()
     with ours, theirs:
         number = theirs.fileno()
         send(ours, EngineConfig(tmp_path, {}, Limits()))
         done = subprocess.run(
-            [sys.executable, "-c", REFUSED, str(number), str(os.getpid())],
+            [sys.executable, "-c", REFUSED.format(name=name), str(number), str(os.getpid())],
             pass_fds=[number],
             capture_output=True,
             text=True,
@@ -174,7 +176,7 @@ def test_a_process_that_cannot_be_restricted_does_not_go_on(tmp_path: Path) -> N
         )
         error = read_answer(receive(ours)).error
     assert (done.returncode, done.stdout) == (1, ""), done.stderr
-    assert error is not None and "cannot be restricted" in error.message and "landlock_add_rule" in error.message
+    assert error is not None and "cannot be restricted" in error.message and call in error.message
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="asks Linux")

@@ -139,17 +139,3 @@ def test_one_statement_is_one(sql: str) -> None:
 @pytest.mark.parametrize("sql", ["select 1;", "select 1 ; ;\n", "select ';' as a"])
 def test_semicolons_that_separate_nothing(sql: str) -> None:
     assert len(ran(sql, in_python=True)[1]) == 1
-
-
-@pytest.mark.parametrize(
-    ("sql", "message"),
-    [
-        ("-- a comment\ncreate or replace temp table made(i int);", "CREATE TABLE"),
-        ("/* a */ insert into made values (1)", "INSERT 1"),
-        ("/*a*/begin;", "BEGIN"),
-        ("-- b\n/*c*/ rollback", "ROLLBACK"),
-        ("drop table made;", "DROP TABLE"),
-    ],
-)
-def test_a_message_begins_with_the_command_behind_its_comments(sql: str, message: str) -> None:
-    assert CONNECTION.run(sql, RunOptions(), Kept()).message == message

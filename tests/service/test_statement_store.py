@@ -9,8 +9,8 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
 from sqlshell.service.results.results import Spool
-from sqlshell.service.statements.statement import Statement, wait_for_response
-from sqlshell.service.statements.store import LATE_SIZE, MESSAGE, UNREAD, StatementStore
+from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.store import LATE_SIZE, UNREAD, StatementStore
 from sqlshell.service.statements.texts import Secret
 from sqlshell.service.storage.storage import Storage
 
@@ -157,18 +157,6 @@ def test_what_waits_for_space_on_the_disk_is_bounded(tmp_path: Path, storage: St
     store.finish((made(tmp_path), sqlstate.DONE, ""))
     # The latest ones are kept, as far as there is room for them.
     assert [store.find(record.statement_id) is not None for record in large] == [False] * 6 + [True] * 3
-
-
-def test_an_answer_is_there_when_a_record_has_ended(tmp_path: Path, storage: Storage) -> None:
-    async def run() -> bool:
-        store = store_of(tmp_path, storage)
-        record = made(tmp_path)
-        await store.admit([record])
-        asyncio.get_running_loop().call_soon(store.finish, (record, "22000", "x" * 100_000))
-        await wait_for_response(record, 10)
-        return record.done.is_set() and len(record.message) < MESSAGE + 100
-
-    assert asyncio.run(run())
 
 
 def test_what_has_not_ended_is_always_among_the_latest(tmp_path: Path, storage: Storage) -> None:

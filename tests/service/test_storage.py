@@ -17,7 +17,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import Catalog
 from sqlshell.service.failure import Failure
 from sqlshell.service.storage.sqlite import SqliteStorage
-from sqlshell.service.storage.storage import Duplicate, Storage, StorageError, Unreachable
+from sqlshell.service.storage.storage import Duplicate, Storage, Unreachable
 from tests.service.postgresql import needs_postgresql
 
 
@@ -36,19 +36,6 @@ def opened(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[[], Stora
 def storage(opened: Callable[[], Storage]) -> Iterator[Storage]:
     with contextlib.closing(opened()) as made:
         yield made
-
-
-def test_objects_are_added_once_changed_and_dropped(storage: Storage) -> None:
-    catalog = Catalog(storage)
-    organization = catalog.organizations()[0][0]
-    catalog.add(organization, "store", "s", {"uri": "a"})
-    with pytest.raises(Failure) as failed:
-        catalog.add(organization, "store", "s", {"uri": "b"})
-    assert failed.value.sql_state == sqlstate.DUPLICATE_STORE
-    catalog.change(organization, "store", "s", {"uri": "c"})
-    assert catalog.get(organization, "store", "s").detail == {"uri": "c"}
-    catalog.drop(organization, "store", "s")
-    assert catalog.find(organization, "store", "s") is None
 
 
 def test_one_of_several_tokens_of_a_name_is_created(storage: Storage) -> None:
@@ -88,17 +75,6 @@ def test_tokens_of_one_name_from_an_earlier_version_get_different_names(opened: 
             catalog.new_token("o", ["reader"], "t")
 
 
-def test_a_note_is_replaced_only_if_it_is_made_again(storage: Storage) -> None:
-    catalog = Catalog(storage)
-    organization = catalog.organizations()[0][0]
-    catalog.note(organization, "noted", "t", 10)
-    first = catalog.get(organization, "noted", "t").created
-    catalog.note(organization, "noted", "t", 10, again=False)
-    assert catalog.get(organization, "noted", "t").created == first
-    catalog.note(organization, "noted", "t", 10)
-    assert catalog.get(organization, "noted", "t").created > first
-
-
 def test_rows_are_written_all_or_none(storage: Storage) -> None:
     sql = "INSERT INTO organizations VALUES (?, ?, ?)"
     with pytest.raises(Duplicate):
@@ -116,12 +92,6 @@ def test_texts_and_bytes_come_back_as_they_were(storage: Storage, text: str) -> 
     assert [tuple(storage.read(f"SELECT {columns} FROM statements")[0])] == [values]
     (size,) = storage.read(f"SELECT {storage.size_of('sql')} FROM statements")[0]
     assert size == len(text.encode())
-
-
-def test_a_mistake_in_sql_is_an_error_of_the_storage(storage: Storage) -> None:
-    with pytest.raises(StorageError):
-        storage.read("SELECT FROM WHERE")
-    assert storage.read("SELECT 1") == [(1,)]
 
 
 @needs_postgresql

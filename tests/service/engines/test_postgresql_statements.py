@@ -152,17 +152,6 @@ def test_errors_are_postgresqls_with_the_place_in_the_text(
     assert message is None or found[1] == message
 
 
-def test_an_error_shows_detail_hint_and_context(runner: Runner) -> None:
-    runner.run("create table e (a int unique)")
-    runner.run("insert into e values (1)")
-    state, message = runner.fails("insert into e values (1)")
-    assert (state, message.splitlines()[1]) == ("23505", "DETAIL: Key (a)=(1) already exists.")
-    raising = "do $$ begin raise exception 'no' using hint = 'try', errcode = 'XY123'; end $$"
-    state, message = runner.fails(raising)
-    assert state == "XY123"
-    assert message == "no\nHINT: try\nCONTEXT: PL/pgSQL function inline_code_block line 1 at RAISE"
-
-
 def test_the_place_of_an_error_in_a_long_line_is_cut_out(runner: Runner) -> None:
     state, message = runner.fails(f"select {'1 + ' * 100}wrong{' + 1' * 100}")
     shown, mark = message.splitlines()[1:]
@@ -187,15 +176,6 @@ def test_notices_have_their_severity_and_a_state_of_their_own(runner: Runner) ->
     long = runner.run("do $$ begin raise notice '%', repeat('x', 100000); end $$").message
     assert long.startswith("NOTICE: xxx") and long.endswith("x…") and len(long) < 10_000
     assert runner.run("select 1").state == "00000"
-
-
-def test_a_warning_does_not_hide_the_number_of_changed_rows(runner: Runner) -> None:
-    runner.run("create table told (a int)")
-    body = "begin raise notice 'one'; return null; end"
-    runner.run(f"create function tell() returns trigger language plpgsql as $$ {body} $$")
-    runner.run("create trigger t after insert on told for each statement execute function tell()")
-    told = runner.run("insert into told values (1), (2)")
-    assert (told.state, told.message) == ("01N01", "NOTICE: one\nINSERT 2")
 
 
 def test_notifications_arrive_with_the_next_statement(connect: Connect) -> None:
@@ -298,19 +278,3 @@ def test_values_of_many_megabytes(runner: Runner) -> None:
     size = 20 << 20
     for sql in (f"select repeat('x', {size}) from generate_series(1, 2)", f"select repeat('x', {size}) -- ;"):
         assert {len(row[0] or "") for row in runner.run(sql).rows} == {size}
-
-
-def test_sessions_run_side_by_side(connect: Connect) -> None:
-    runners = [connect() for _ in range(8)]
-    found: list[str | None] = []
-    threads = [
-        threading.Thread(
-            target=lambda one=one: found.append(one.value("select count(*) from generate_series(1, 300000)"))
-        )
-        for one in runners
-    ]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
-    assert found == ["300000"] * 8

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -160,13 +159,6 @@ def test_awkward_texts_arrive_beside_nulls(runner: Runner, text: str) -> None:
     expected = [[None, text, None], [text, None, text]]
     assert runner.run(f"values (null, {literal}, null), ({literal}, null, {literal})").rows == expected
     assert runner.run(f"values (null, {literal}, null), ({literal}, null, {literal}) -- ;").rows == expected
-
-
-def test_rows_of_copy_are_those_that_json_reads() -> None:
-    from sqlshell.service.engines.postgresql.rows import rows_of_copy
-
-    found = rows_of_copy(b'1\t\\N\ta"b\\\\\n\\N\t\\\\N\t\\v\x01\n')
-    assert [json.loads(row) for row in found] == [["1", None, 'a"b\\'], [None, "\\N", "\v\x01"]]
 
 
 def test_bytes_that_are_no_text_are_replaced() -> None:
