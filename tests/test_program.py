@@ -318,12 +318,10 @@ def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> Non
     process = start(tmp_path, "--format", "csv", env=remote(served), stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
-    process.stdin.write("select 1 as a;\n")
+    process.stdin.write("select 1 as a;\n\\echo stdin is next\n")
     process.stdin.flush()
-    assert process.stdout.readline() == "a\n"
-    assert process.stdout.readline() == "1\n"
-    # Its rows are there before the statement is through: only then is stdin waited for.
-    time.sleep(1)
+    # The rows are there before the statement is through; what a command says is there at its end.
+    assert [process.stdout.readline() for _ in range(3)] == ["a\n", "1\n", "stdin is next\n"]
     process.send_signal(signal.SIGINT)
     assert process.wait(30) == 130
     assert "Traceback" not in process.communicate()[1]

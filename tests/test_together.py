@@ -176,7 +176,8 @@ def test_ctrl_c_ends_the_run_and_says_what_ran(service: Served, program: Program
         line = process.stderr.readline()
         assert line, message
         message += line
-    time.sleep(0.3)
+    while "range(10000000000)" not in program("-c", "list queries", "--format", "csv", env=to(service)).out:
+        assert process.poll() is None
     process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 130, message + rest

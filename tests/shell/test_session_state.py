@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 from typing import Any
 
 import pytest
-from msgspec.structs import asdict
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError, Where
@@ -16,81 +14,6 @@ from sqlshell.shell.running.statement import Running
 from sqlshell.shell.session import Session, SessionState
 from tests.shell.sessions import connection, ignore
 from tests.shell.sessions import session as new_session
-
-
-def test_the_options_of_a_new_shell() -> None:
-    assert vars(Options()) == {
-        "format": "table",
-        "expanded": "off",
-        "wide": "scroll",
-        "maxwidth": 0,
-        "numericlocale": False,
-        "table_style": "auto",
-        "types": True,
-        "explore": 100,
-        "null": None,
-        "header": True,
-        "footer": True,
-        "fieldsep": "|",
-        "recordsep": "\n",
-        "csv_safe": False,
-        "insert_table": "",
-        "timing": False,
-        "chosen": set(),
-        "rowlimit": 10_000,
-        "pager": "",
-        "on_error": "stop",
-        "echo": False,
-        "quiet": False,
-        "verbosity": "default",
-        "theme": "default",
-        "completion": True,
-        "multiline": True,
-        "vi": False,
-        "max_rows": 0,
-        "duration": 0.0,
-        "allow_gaps": False,
-        "prompt_color": "",
-        "prompt": "",
-        "rprompt": "",
-        "toolbar": "",
-        "prompt_lines": 1,
-        "title": "",
-        "notify": 0.0,
-    }
-
-
-def test_a_statement_that_begins() -> None:
-    begun = asdict(Running(began=1.0))
-    assert begun == {
-        "began": 1.0,
-        "statement": "",
-        "hint": "^C stops",
-        "notice": "",
-        "fetched_rows": 0,
-        "fetched_bytes": 0,
-        "total": None,
-        "fetching": 0.0,
-        "statement_id": "",
-        "share": None,
-        "message": "",
-        "submitted_here": True,
-        "rolls_back": False,
-        "query_id": "",
-        "endless": None,
-        "elapsed": None,
-        "waited": 0.0,
-        "finished": False,
-        "answered": None,
-        "ended": 0.0,
-        "timing": None,
-        "sql_state": "",
-        "size": 0,
-        "context": SessionContext(),
-        "place": ("", 0),
-        "rows": None,
-        "error": None,
-    }
 
 
 def test_the_share_that_is_done() -> None:
@@ -141,30 +64,6 @@ def test_a_session_is_busy_with_a_statement_or_a_command() -> None:
     found.append(session.busy)
     session.running = None
     assert [*found, session.busy] == [False, True, True, False]
-
-
-def test_a_session_is_that_of_its_connection() -> None:
-    context = SessionContext(database="d", role="r")
-    given = connection(
-        None, context, label="first", embedded=True, sources={"database": "flag"}, redact=lambda sql: f"<{sql}>"
-    )
-    state = SessionState.on(given, ignore)
-    session = Session(state)
-    assert (session.connection, session.context, session.target, session.embedded) == (given, context, "first", True)
-    assert (session.transaction, session.redact("a"), state.client) == (state.transaction, "<a>", given.client)
-    assert (state.sources, state.default_role, state.changed_parts) == ({"database": "flag"}, "", set())
-    state.sources["role"] = "echo"
-    # The next session on the connection begins as this one did.
-    assert given.sources == {"database": "flag"}
-
-
-def test_a_connection_without_a_redactor_and_checks() -> None:
-    given = connection()
-    assert given.redact("password 'x'") == "password 'x'"
-    assert asyncio.run(given.examine()) == ""  # type: ignore[arg-type]
-    given.release()
-    assert (given.short_name, given.embedded, given.storage_name, given.own_session) == ("", False, "", "")
-    assert (given.prompt_color, given.offline, given.url_of_other_database, given.secret_names) == ("", None, None, ())
 
 
 BEFORE = SessionContext(role="r", database="d", schema="s")
