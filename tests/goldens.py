@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 FOLDER = Path(__file__).parent / "golden"
@@ -22,11 +22,11 @@ def agree(place: str, text: str, read: Callable[[str], object] = str) -> None:
     assert read(text) == read(path.read_text())
 
 
-def run_sessions(place: str, run: Callable[[str], tuple[str, str]]) -> None:
-    """Run each script of a file; `run` returns what one prints to stdout and stderr."""
+def run_sessions(place: str, run: Callable[[str], Sequence[str]]) -> None:
+    """Run each script of a file; `run` returns what one prints to stdout and stderr, and what else is of interest."""
     scripts = [*_scripts((FOLDER / place).read_text())]
     assert scripts
-    agree(place, "\n".join(_session(script, *run(script)) for script in scripts))
+    agree(place, "\n".join(_session(script, run(script)) for script in scripts))
 
 
 def _scripts(text: str) -> Iterator[str]:
@@ -35,8 +35,8 @@ def _scripts(text: str) -> Iterator[str]:
             yield "".join(f"{line[2:]}\n" for line in lines)
 
 
-def _session(script: str, out: str, err: str) -> str:
-    parts = ((">", script), ("1", out), ("2", err))
+def _session(script: str, texts: Sequence[str]) -> str:
+    parts = ((">", script), *enumerate(texts, 1))
     return "".join(f"{mark} {line}".rstrip() + "\n" for mark, text in parts for line in _lines(text))
 
 

@@ -144,25 +144,6 @@ def test_every_option_in_every_format(program: Program) -> None:
             assert (wanted in message) if wanted else (message == ""), (option, form, message)
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("\\t", "Tuples only is on."),
-        ("\\t on", "Tuples only is on."),
-        ("\\t off", "Tuples only is off."),
-        ("\\pset tuples_only on", "Option tuples_only is on."),
-        ("\\pset t", "Option tuples_only is on."),
-        ("\\t\n\\pset tuples_only", "Option tuples_only is off."),
-        ("\\t\n\\pset header", "Option header is on."),
-        ("\\pset expanded yes", "Option expanded is on."),
-        ("\\pset WIDE FOLD", "wide is fold."),
-        ("\\pset tuples_only maybe", "invalid value 'maybe'\nhelp: expected on or off"),
-    ],
-)
-def test_what_is_said(program: Program, text: str, message: str) -> None:
-    assert message in program("-q", stdin=f"{text}\n").err
-
-
 def test_records_without_their_numbers(program: Program) -> None:
     done = program("-q", "--format", "vertical", stdin="\\t\nselect range as a, 'x' as bb from range(3);\n")
     assert done.out == "a  | 0\nbb | x\n\na  | 1\nbb | x\n\na  | 2\nbb | x\n"

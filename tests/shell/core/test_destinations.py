@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sys
+import tempfile
 from collections.abc import AsyncGenerator
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, Column, HeldBatches, Result
+from tests.goldens import run_sessions
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 from tests.shell.core.test_waiting import Given, Stream, rows
 
@@ -47,127 +49,16 @@ def files(folder: Path) -> dict[str, str]:
     return {path.name: path.read_text() for path in folder.iterdir()}
 
 
-SEVERAL = "warning: several results in one json output: use jsonl or csv\n"
-JSON = "Format is json.\n"
+def test_what_each_destination_gets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def printed(script: str) -> tuple[str, str]:
+        """What is printed, and the files that were written."""
+        folder = Path(tempfile.mkdtemp(dir=tmp_path))
+        monkeypatch.chdir(folder)
+        core = run(script, ScriptedClient({"select 'wrong'": Answer(rows=(), error=failure())}))
+        written = "".join(f"[{name}]\n{text}" for name, text in sorted(files(folder).items()))
+        return core.out + written, core.err
 
-
-@pytest.mark.parametrize(
-    ("script", "out", "err", "written"),
-    [
-        (
-            "\\o a.csv\nselect 1;\nselect 2;\n\\o b.json\nselect 3;\n\\o\nselect 4;",
-            TABLE,
-            "",
-            {"a.csv": "a\n1\na\n1\n", "b.json": '[{"a":1}]\n'},
-        ),
-        ("\\o a.json\nselect 1;\nselect 2;\nselect 3;\n\\o", "", SEVERAL, {"a.json": '[{"a":1}]\n' * 3}),
-        # Each file begins again.
-        (
-            "\\o a.json\nselect 1;\n\\o b.json\nselect 2;\n\\o\n",
-            "",
-            "",
-            {"a.json": '[{"a":1}]\n', "b.json": '[{"a":1}]\n'},
-        ),
-        (
-            "\\tee a.json\nselect 1;\n\\tee b.json\nselect 2;\nselect 3;\n\\tee\nselect 4;",
-            TABLE * 4,
-            SEVERAL,
-            {"a.json": '[{"a":1}]\n', "b.json": '[{"a":1}]\n[{"a":1}]\n'},
-        ),
-        ("\\o a.csv\n\\echo a\n\\qecho b\n\\o\n\\qecho c", "a\nc\n", "", {"a.csv": "b\n"}),
-        ("\\o a.csv\n\\o", "", "warning: a.csv was not written: no statement returned a result\n", {}),
-        ("\\tee a.csv\n\\tee", "", "warning: a.csv was not written: no statement returned a result\n", {}),
-        ("\\once a.csv\nselect 1;\nselect 2;", TABLE, "", {"a.csv": "a\n1\n"}),
-        (
-            "select 1 \\g a.csv\nselect 2 \\gx b.txt\nselect 3 \\gx\nselect 4;",
-            RECORD + TABLE,
-            "",
-            {"a.csv": "a\n1\n", "b.txt": RECORD},
-        ),
-        (
-            "\\pset expanded on\nselect 1;\n\\pset expanded off\nselect 2;",
-            RECORD + TABLE,
-            "Option expanded is on.\nOption expanded is off.\n",
-            {},
-        ),
-        ("\\pset expanded on\nselect 1 \\g a.csv\n", "", "Option expanded is on.\n", {"a.csv": "a,1\n"}),
-        ("select 1 \\g |cat > c", "", "", {"c": TABLE}),
-        ("select 1 \\g | exit 3", "", "error: the command 'exit 3' exited with code 3\n", {}),
-        (
-            "select 1 \\g |\n",
-            "",
-            "error: missing command after |\nhelp: example: \\o |less\n"
-            "warning: the unfinished statement before \\g was discarded\n",
-            {},
-        ),
-        (
-            "\\o none/a.csv\nselect 1;",
-            TABLE,
-            "error: cannot write to none/a.csv: No such file or directory\nhelp: create the directory first\n",
-            {},
-        ),
-        (
-            "\\o a.csv\nselect 1;\n\\o none/a.csv\nselect 2;",
-            TABLE,
-            "error: cannot write to none/a.csv: No such file or directory\nhelp: create the directory first\n",
-            {"a.csv": "a\n1\n"},
-        ),
-        (
-            "\\o a.xlsx.gz\nselect 1;",
-            TABLE,
-            "error: a.xlsx.gz: the xlsx format cannot be compressed as a whole\nhelp: write a.xlsx\n",
-            {},
-        ),
-        (
-            "\\o a.nosuch\nselect 1;",
-            TABLE,
-            "error: a.nosuch: unknown file extension .nosuch\n"
-            "help: extensions: .txt .csv .tsv .tab .json .jsonl .ndjson .md .markdown .html .htm .sql .xlsx .parquet "
-            ".arrow .feather .arrows; for other names set the format with --format or \\format\n",
-            {},
-        ),
-        ("\\format json\n\\o a.nosuch\nselect 1;\n\\o", "", JSON, {"a.nosuch": '[{"a":1}]\n'}),
-        ("\\format json\n\\o a.csv\nselect 1;\n\\o\nselect 2;", '[{"a":1}]\n', JSON, {"a.csv": "a\n1\n"}),
-        ("\\format json\nselect 1;\nselect 2;\nselect 3;", '[{"a":1}]\n' * 3, JSON + SEVERAL, {}),
-        (
-            "\\log a.log\nselect 1;\nselect 'wrong';\n\\log\nselect 3;",
-            TABLE * 2,
-            "<command>:3: error[42601]: wrong\n",
-            {"a.log": f"select 1;\n{TABLE}select 'wrong';\n-- error[42601]: wrong\n"},
-        ),
-        (
-            "\\log a.log\n\\format json\nselect 1;\nselect 2 \\g b.csv",
-            '[{"a":1}]\n',
-            JSON,
-            {"a.log": f"select 1;\n{TABLE}select 2;\n{TABLE}", "b.csv": "a\n1\n"},
-        ),
-        # \o does not end the copies of results.
-        (
-            "\\log a.log\n\\tee t.csv\n\\o b.csv\nselect 1;\n\\o\nselect 2;\n\\tee\n\\log\nselect 3;",
-            TABLE * 2,
-            "",
-            {"a.log": f"select 1;\n{TABLE}select 2;\n{TABLE}", "t.csv": "a\n1\na\n1\n", "b.csv": "a\n1\n"},
-        ),
-        (
-            "\\tee t.csv\n\\o | exit 3\nselect 1;\n\\o b.csv\nselect 2;\n\\o\nselect 3;",
-            TABLE,
-            "error: the command 'exit 3' exited with code 3\n",
-            {"t.csv": "a\n1\n" * 3, "b.csv": "a\n1\n"},
-        ),
-    ],
-)
-def test_what_each_destination_gets(
-    script: str,
-    out: str,
-    err: str,
-    written: dict[str, str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    core = run(f"{script}\n", ScriptedClient({"select 'wrong'": Answer(rows=(), error=failure())}))
-    assert (core.out, core.err) == (out, err)
-    assert files(tmp_path) == written
+    run_sessions("sessions/destinations.txt", printed)
 
 
 def test_a_format_that_holds_one_result(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from sqlshell.errors import Exit
 from sqlshell.origin import Own
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.components import ScriptModes
+from tests.goldens import run_sessions
 from tests.shell.core.scripted import Core, ScriptedClient
 
 
@@ -27,39 +28,18 @@ def dry_run(text: str, name: str = "x.sql", *, stop: bool = True) -> Core:
     return core
 
 
-@pytest.mark.parametrize(
-    ("text", "printed"),
-    [
-        ("select 1;", "-- x.sql:1\nselect 1;\n"),
-        ("\n\nselect 1\n ;", "-- x.sql:3\nselect 1\n ;\n"),
-        ("select 1", "-- x.sql:1\nselect 1;\n"),
-        ("select 1 -- end", "-- x.sql:1\nselect 1 -- end\n;\n"),
-        ("\\set n 5\nselect :n, :'n';", "-- x.sql:2\nselect 5, '5';\n"),
-        ("\\set q 'select 1; select 2'\n:q;", "-- x.sql:2\nselect 1;\n-- x.sql:2\nselect 2;\n"),
-        ("\\if false\nselect 1;\n\\else\nselect 2;\n\\endif\n", "-- x.sql:4\nselect 2;\n"),
-        ("\\echo hi\n\\! touch never\n", "-- x.sql:1 \\echo hi (not run)\n-- x.sql:2 \\! touch never (not run)\n"),
-        ("select 1 \\g /never/there.csv\n", "-- x.sql:1 \\g /never/there.csv\nselect 1;\n"),
-        ("select 1 \\gset p_\n", "-- x.sql:1 \\gset p_\nselect 1;\n"),
-        ("select 1;&\n", "-- x.sql:1\nselect 1;\n"),
-        ("select 1;\n\\if :ERROR\nselect 2;\n\\endif\n", "-- x.sql:1\nselect 1;\n"),
-        (
-            "copy t from stdin;\na\nb\n\\.\nselect 1;\n",
-            "-- x.sql:1\ncopy t from stdin;\n-- x.sql:2 2 lines of data (not sent)\n-- x.sql:5\nselect 1;\n",
-        ),
-        (
-            "\\copy t from stdin\na\n",
-            "-- x.sql:1 \\copy t from stdin (not run)\n-- x.sql:2 1 line of data (not sent)\n",
-        ),
-        ("\\set\n", "-- x.sql:1 \\set (not run)\n"),
-        ("\\set d 'a`b`'\nselect :'d';", "-- x.sql:2\nselect 'a`b`';\n"),
-        ("\\i `touch never`\n", "-- x.sql:1 \\i `touch never` (not run)\n"),
-    ],
-)
-def test_what_is_printed(text: str, printed: str) -> None:
-    core = dry_run(text)
-    assert core.out == printed
-    assert core.err == ""
-    assert core.shell.exit == Exit.DONE
+def test_what_would_be_sent_is_printed_with_its_place() -> None:
+    def printed(script: str) -> tuple[str, str]:
+        core = dry_run(script)
+        assert core.shell.exit == Exit.DONE
+        return core.out, core.err
+
+    run_sessions("sessions/dry runs.txt", printed)
+
+
+def test_a_statement_without_an_end_is_printed_with_one() -> None:
+    assert dry_run("select 1").out == "-- x.sql:1\nselect 1;\n"
+    assert dry_run("select 1 -- end").out == "-- x.sql:1\nselect 1 -- end\n;\n"
 
 
 @pytest.mark.parametrize(
