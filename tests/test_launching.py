@@ -41,6 +41,7 @@ from sqlshell.launch.targets import (
 )
 from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
+from sqlshell.version import __version__
 
 URL = "https://host:8443/v2"
 NAME = "https://host:8443"
@@ -401,20 +402,20 @@ def test_the_default_profile_is_named_as_what_selected_the_target(tmp_path: Path
 
 def test_greetings(config: Config) -> None:
     lines = greeting(found("", config)[0], "", 1)
-    assert lines[1:] == (
-        "target: DuckDB in memory, lost on exit (to keep data: sqlshell FILE.duckdb)",
+    assert lines == (
+        f"sqlshell {__version__}: in memory, lost on exit (to keep data: sqlshell FILE.duckdb)",
         f"Try \\demo (sample data), \\? start or \\?. {HINTS[1]}",
     )
-    assert greeting(found("local", config)[0], "", 0)[1] == (
-        "target: DuckDB in memory, lost on exit (profile local has no url)"
+    assert greeting(found("local", config)[0], "", 0)[0] == (
+        f"sqlshell {__version__}: in memory, lost on exit (profile local has no url)"
     )
     remote = found("work", config)[0]
-    assert greeting(remote, "--profile", len(HINTS) + 2)[1:] == (
-        f"target: work ({NAME}) (--profile)",
+    assert greeting(remote, "--profile", len(HINTS) + 2) == (
+        f"sqlshell {__version__}: work ({NAME}) (--profile)",
         f"Type \\? for help, \\q to quit. {HINTS[2]}",
     )
-    assert greeting(remote, "", 0)[1] == f"target: work ({NAME})"
-    assert all(len(lines[2]) - len(HINTS[1]) + len(hint) <= 80 for hint in HINTS)
+    assert greeting(remote, "", 0)[0] == f"sqlshell {__version__}: work ({NAME})"
+    assert all(len(lines[1]) - len(HINTS[1]) + len(hint) <= 80 for hint in HINTS)
 
 
 @pytest.mark.parametrize(

@@ -137,8 +137,6 @@ HINTS = (
     "\\h select shows the syntax of SELECT.",
     "Ctrl-R searches the history.",
     "→ accepts the suggestion.",
-    "\\browse opens the last result.",
-    "\\local queries the last result.",
     "\\watch 5 repeats a statement.",
     "\\theme previews the themes.",
     "\\d NAME describes a table.",
@@ -147,7 +145,7 @@ HINTS = (
     "End with \\gx to see records.",
     "End with \\g rows.csv to write a file.",
 )
-"""One of them is shown at each start. With what stands before it, it fits on a line of 80 characters."""
+"""One of them is shown at each start, when there is no result yet. With what is before it, it fits into 80 cells."""
 
 
 def greeting(destination: Destination, given: str, number: int) -> Sequence[str]:
@@ -157,13 +155,11 @@ def greeting(destination: Destination, given: str, number: int) -> Sequence[str]
         profile = destination.settings.profile
         remedy = f"profile {profile} has no url" if profile else "to keep data: sqlshell FILE.duckdb"
         return (
-            f"sqlshell {__version__}",
-            f"target: DuckDB in memory, lost on exit ({remedy})",
+            f"sqlshell {__version__}: in memory, lost on exit ({remedy})",
             f"Try \\demo (sample data), \\? start or \\?. {hint}",
         )
     return (
-        f"sqlshell {__version__}",
-        f"target: {destination.label}" + (f" ({given})" if given else ""),
+        f"sqlshell {__version__}: {destination.label}" + (f" ({given})" if given else ""),
         f"Type \\? for help, \\q to quit. {hint}",
     )
 

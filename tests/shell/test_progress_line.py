@@ -19,7 +19,7 @@ from sqlshell.sql.script.scanner import Statement
 from sqlshell.sql.script.splitting import split
 from sqlshell.text import elapsed_time, short_number
 
-CONTROL = re.compile(r"\x1b\[[JK]|\x1b\]9;4;[0-9;]*\x1b\\|\r")
+CONTROL = re.compile(r"\x1b\[[JK]|\x1b\]9;4;[0-9;]*\x1b\\|\r|\x1b\[\?25[lh]")
 
 
 class Stream(io.StringIO):
@@ -248,6 +248,13 @@ def test_text_of_a_service_cannot_control_the_terminal() -> None:
     assert "\x07" not in text
 
 
+@pytest.mark.slow("waits until progress is shown")
+def test_the_cursor_is_hidden_while_the_line_is_shown() -> None:
+    text = drawn(Running())
+    assert text.startswith("\x1b[?25l")
+    assert (text.count("\x1b[?25l"), text.count("\x1b[?25h")) == (1, 1)
+
+
 def test_a_long_message_is_shortened() -> None:
     assert f"{'x' * 60} " in f"{shown(Running(message='x' * 60), columns=120)} "
     assert f"{'x' * 59}… " in f"{shown(Running(message='x' * 61), columns=120)} "
@@ -257,7 +264,7 @@ def test_a_long_message_is_shortened() -> None:
 def test_the_terminals_own_progress_is_removed_at_the_end() -> None:
     assert "\x1b]9;4;1;50\x1b\\" in drawn(Running(share=0.5), reports=True)
     assert "\x1b]9;4;3\x1b\\" in drawn(Running(), reports=True)
-    assert drawn(Running(), reports=True).endswith("\r\x1b[J\x1b]9;4;0\x1b\\")
+    assert drawn(Running(), reports=True).endswith("\r\x1b[J\x1b[?25h\x1b]9;4;0\x1b\\")
     assert "\x1b]" not in drawn(Running(share=0.5))
 
 

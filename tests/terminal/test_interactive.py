@@ -41,9 +41,8 @@ def opened(tmp_path: Path) -> Iterator[Open]:
 def test_a_statement_and_its_table(opened: Open) -> None:
     terminal = opened()
     first = terminal.prompt()
-    version, target, hint = first.splitlines()[:3]
-    assert version == f"sqlshell {__version__}"
-    assert target == "target: DuckDB in memory, lost on exit (to keep data: sqlshell FILE.duckdb)"
+    target, hint = first.splitlines()[:2]
+    assert target == f"sqlshell {__version__}: in memory, lost on exit (to keep data: sqlshell FILE.duckdb)"
     assert hint.startswith("Try \\demo (sample data), \\? start or \\?. ")
     assert hint.partition("\\?. ")[2] in HINTS
     assert "memory.main>" in first
@@ -292,7 +291,7 @@ def test_what_is_typed_before_the_first_prompt_is_only_there(opened: Open) -> No
     terminal = opened("work.duckdb", env={"TERM": "xterm"})
     terminal.type("select 'a")
     shown = terminal.wait("main> select 'a")
-    assert shown.splitlines()[0] == f"sqlshell {__version__}"
+    assert shown.splitlines()[0] == f"sqlshell {__version__}: work.duckdb"
     assert shown.count("select 'a") == 1
     descriptor = terminal.descriptor
     terminal.type("\x03\x04")

@@ -303,10 +303,10 @@ def test_what_is_typed_at_the_first_prompt_is_kept_until_keys_are_read(tmp_path:
     terminal = Terminal(tmp_path)
     first = terminal.wait(">")
     terminal.type("select 40 + 2 as answer;\r")
-    assert "target: DuckDB in memory" in first
+    assert ": in memory, lost on exit" in first
     screen = terminal.wait("42")
     # The other prompt is drawn over the first one, and the greeting stands once.
-    assert screen.count("target: DuckDB") == 1
+    assert screen.count("lost on exit") == 1
     terminal.prompt()
     terminal.type("\x04")
     assert terminal.end() == 0

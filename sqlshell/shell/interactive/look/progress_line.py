@@ -27,6 +27,7 @@ BAR_CELLS, WIDE_BAR_CELLS, WIDE = 20, 32, 100
 parts, the bar would move."""
 ERASE = "\r\x1b[J"
 """A terminal that has become narrower may have wrapped the line: what is left of it is below."""
+HIDE_CURSOR, SHOW_CURSOR = "\x1b[?25l", "\x1b[?25h"
 MOST_MESSAGE = 60
 GAP = 2
 """Cells between two parts."""
@@ -119,7 +120,7 @@ class ProgressLine(Progress):
             self._free_at = time.monotonic() + FIRST_SECONDS
         if self._drawn:
             self._drawn = False
-            self._write(ERASE + self._report(""))
+            self._write(ERASE + SHOW_CURSOR + self._report(""))
             modes, self._modes = self._modes, None
             with_modes(self._stream, modes)
 
@@ -139,6 +140,7 @@ class ProgressLine(Progress):
             self.on_first()
         if self._look is None:
             self._look = self._new_look()
+        hides = "" if self._drawn else HIDE_CURSOR
         if not self._drawn:
             self._modes = without_echo(self._stream)
         before, self._width = self._width, self._columns()
@@ -150,7 +152,7 @@ class ProgressLine(Progress):
         report = "4;3" if share is None else f"4;1;{_percent(share)[:-1]}"
         # In one piece, and erased only behind the text: nothing flickers. The cursor returns to the beginning of the
         # line, and stays there if the terminal becomes narrower and wraps it.
-        self._write(f"{wrapped}{self._line(running, script, share, self._look)}\x1b[K\r{self._report(report)}")
+        self._write(f"{hides}{wrapped}{self._line(running, script, share, self._look)}\x1b[K\r{self._report(report)}")
 
     def _line(self, running: Running, script: ScriptPlace | None, share: float | None, look: Look) -> str:
         """The parts that fit into the width, the most important first, in their order on the screen."""
