@@ -249,6 +249,17 @@ def test_text_of_a_service_cannot_control_the_terminal() -> None:
 
 
 @pytest.mark.slow("waits until progress is shown")
+def test_the_bar_stays_where_it_is_when_a_statement_is_canceled() -> None:
+    running = Running(share=0.5, hint="^C cancels")
+    before = shown(running)
+    running.hint, running.notice = "^C again stops waiting", "canceling"
+    after = shown(running)
+    assert before.partition("%")[0].endswith("50")
+    assert after.partition("%")[0] == before.partition("%")[0]
+    assert after.endswith("canceling  ^C again stops waiting")
+
+
+@pytest.mark.slow("waits until progress is shown")
 def test_the_cursor_is_hidden_while_the_line_is_shown() -> None:
     text = drawn(Running())
     assert text.startswith("\x1b[?25l")

@@ -80,8 +80,8 @@ def test_ctrl_c_cancels_and_says_what_the_service_said(terminal: Terminal) -> No
     terminal.type("\x03")
     terminal.wait(lambda text: re.search(r"^canceled after [\d.]+ s$", text, re.MULTILINE) is not None)
     # It was said while it was waited for, and is gone.
-    assert b"canceling the statement" in terminal.written
-    assert "canceling the statement" not in terminal.screen()
+    assert b"canceling" in terminal.written
+    assert "canceling" not in terminal.screen()
     terminal.prompt()
     terminal.enter("\\jobs 1")
     terminal.wait("canceled")

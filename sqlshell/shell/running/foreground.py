@@ -377,7 +377,7 @@ class Foreground:
 
     def _request_cancel(self, running: Running) -> None:
         """Ask the service to cancel the statement while it is awaited."""
-        notice = "canceling the statement"
+        notice = "canceling"
         if self._cancel_notice_delay:
             self._notice_timer = asyncio.get_running_loop().call_later(
                 self._cancel_notice_delay, self._say_in_wait, running, notice

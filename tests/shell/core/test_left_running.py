@@ -90,7 +90,7 @@ def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
 )
 def test_a_cancel_request_without_success(refuses: ShellError | None, said: str, left: str, purpose: str) -> None:
     core = interrupted(Blocked("wait", refuses), "wait", interactive=True, again=f"{said}{AGAIN}")
-    canceling = f"canceling the statement{AGAIN}\n"
+    canceling = f"canceling{AGAIN}\n"
     assert core.err == f"{canceling}{said}{AGAIN}\n{left}help: \\fetch id1 {purpose}\n"
     assert core.shell.interruption.abandoned_at > 0
     # A script stops waiting by itself, and nobody pressed Ctrl-C twice.

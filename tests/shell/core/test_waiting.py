@@ -185,7 +185,7 @@ def test_ctrl_c_before_the_service_has_named_the_statement() -> None:
     client = Given(rows())
     core, pressed = pressing(client, "submit")
     assert "will cancel as soon as the service responds; press Ctrl-C again to stop waiting\n" in core.err
-    assert "canceling the statement; press Ctrl-C again to stop waiting\n" in core.err
+    assert "canceling; press Ctrl-C again to stop waiting\n" in core.err
     assert (client.terminated, pressed) == (["q1"], [True]) or client.terminated == ["id1"]
     assert "error: the statement finished before it could be canceled" in core.err
     assert core.out == ""
