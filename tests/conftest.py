@@ -36,6 +36,11 @@ class Served:
     token: str
     process: Forked | subprocess.Popen[str]
 
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables with which the program connects to it."""
+        return {"SQLSHELL_URL": self.url, "SQLSHELL_TOKEN": self.token}
+
 
 @dataclass(frozen=True, slots=True)
 class Done:
@@ -105,6 +110,13 @@ def _import_tests(config: pytest.Config) -> None:
         # What is wrong with a module is reported when it is collected.
         with contextlib.suppress(Exception, pytest.skip.Exception):
             importlib.import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a parameter by the beginning of a long text; pytest numbers those that begin alike."""
+    if isinstance(val, bytes):
+        val = val.decode("ascii", "backslashreplace")
+    return val[:24] if isinstance(val, str) and len(val) > 24 else None
 
 
 @pytest.hookimpl(tryfirst=True)

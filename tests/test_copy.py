@@ -44,7 +44,7 @@ def test_a_file_and_a_command_load_alike(program: Program, served: Served) -> No
             "-c",
             "drop table t",
         ),
-        env={"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token},
+        env=served.environment,
     )
     assert (done.code, done.out, done.err) == (0, "n\n3\n", "")
 
@@ -119,7 +119,7 @@ def test_copy_to_stdout_is_written_as_it_says(program: Program, served: Served) 
         "copy (select 1 as a) to stdout (format cvs);\n"
     )
     expected = '1\t\\N\na\n"x;y"\n{"a":2}\n'
-    for env in ({}, {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}):
+    for env in ({}, served.environment):
         done = program("-q", stdin=script, env=env)
         assert (done.code, done.out) == (2, expected)
         assert "<stdin>:5: error: unknown format 'cvs'" in done.err
@@ -129,7 +129,7 @@ def test_copy_to_stdout_is_written_as_it_says(program: Program, served: Served) 
 def test_rows_of_others_services(program: Program, served: Served) -> None:
     done = program(
         *("-q", "--format", "csv", "-c", "copy (select 1 as a) to stdout"),
-        env={"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token},
+        env=served.environment,
     )
     assert (done.code, done.out, done.err) == (0, "a\n1\n", "")
 

@@ -30,7 +30,7 @@ def test_rows_go_where_copy_says(program: Program, served: Served, tmp_path: Pat
         "select count(*) as n from t;\n"
         "drop table t;\n"
     )
-    for env in ({}, {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}):
+    for env in ({}, served.environment):
         done = program("--format", "csv", stdin=script, env=env)
         assert (done.code, done.out) == (0, 'told\n1,"a,b"\n2,\n8\nn\n3\n'), done.err
         assert done.err == "COPY 2\n" * 4 + "1 row loaded into t\n"

@@ -44,7 +44,7 @@ def test_data_in_a_script_are_loaded(program: Program, tmp_path: Path, way: str)
 
 @pytest.mark.slow("runs the program")
 def test_data_go_to_a_served_table(program: Program, served: Served) -> None:
-    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    env = served.environment
     done = program("-q", "--format", "csv", "-c", SCRIPT, "-c", "drop table t", env=env)
     assert (done.code, done.out, done.err) == (0, ROWS, "")
 
@@ -97,7 +97,7 @@ def test_a_dump_of_duckdb(program: Program, served: Served, tmp_path: Path) -> N
         made.execute(f"export database '{tmp_path}/out'")
     shown = "select * from exported order by i"
     expected = 'i,b,t,l,d\n1,\\x016162,"x""y","[1,2]",1.10\n2,,"",,\n'
-    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    env = served.environment
     for target in ({}, env):
         args = ("-f", "out/schema.sql", "-f", "out/load.sql", "-c", shown, "-c", "drop table exported")
         done = program("-q", "--format", "csv", *args, env=target)
@@ -171,7 +171,7 @@ def test_copy_of_a_file_means_the_same_on_every_service(program: Program, served
     (tmp_path / "q.csv").write_text('e,f\n"",1\n,2\n')
     made = ("-q", "--format", "csv", "-c", "create table quoted (e varchar, f int)")
     shown = ("-c", "select e is null as n from quoted order by f", "-c", "drop table quoted")
-    for env in ({}, {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}):
+    for env in ({}, served.environment):
         for options, first in (("(header)", "true"), ("(header, allow_quoted_nulls false)", "false")):
             done = program(*made, "-c", f"copy quoted from 'q.csv' {options}", *shown, env=env)
             assert (done.code, done.out) == (0, f"n\n{first}\ntrue\n"), done
@@ -205,7 +205,7 @@ def test_nulls_within_quotes(program: Program, tmp_path: Path) -> None:
 
 def test_an_unknown_option_of_copy_is_named(program: Program, served: Served, tmp_path: Path) -> None:
     (tmp_path / "t.csv").write_text("1\n")
-    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    env = served.environment
     done = program("-q", "-c", "copy t from 't.csv' (format csv, nope 1)", env=env)
     assert (done.code, done.out) == (2, "")
     assert "error: COPY: unknown option 'nope'" in done.err
@@ -252,7 +252,7 @@ TAKEN = (
 
 
 def test_arrays_and_bytes_as_postgresql_writes_them(program: Program, served: Served) -> None:
-    for env in ({}, {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}):
+    for env in ({}, served.environment):
         done = program("-q", "--format", "csv", stdin=COPIED, env=env)
         assert (done.code, done.out) == (0, TAKEN), done
 

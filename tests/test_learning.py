@@ -139,7 +139,7 @@ def test_templates_are_checked(program: Program, name: str) -> None:
 def test_the_help_of_an_api_token_names_its_role(program: Program, served: Served) -> None:
     shown = program("-c", "\\h create api_token")
     assert "WITH ('role' = " in shown.out + shown.err
-    remote = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    remote = served.environment
     made = program("-c", "create api_token help_of_token with ('role' = 'writer')", "-c", "list api_tokens", env=remote)
     assert made.code == 0, made.err
     assert "help_of_token" in made.out

@@ -20,10 +20,6 @@ from backports.zstd import decompress
 from tests.conftest import Program, Served, clean_environment, start
 
 
-def remote(served: Served) -> dict[str, str]:
-    return {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
-
-
 def test_one_command_on_the_local_service(program: Program) -> None:
     done = program("-c", "select 42 as answer", "--format", "csv")
     assert (done.code, done.out) == (0, "answer\n42\n")
@@ -60,7 +56,7 @@ def test_what_a_script_does_not_run_after_it_is_counted(program: Program) -> Non
 
 
 def test_the_same_on_a_remote_service(program: Program, served: Served) -> None:
-    done = program("-c", "select 42 as answer", "--format", "csv", env=remote(served))
+    done = program("-c", "select 42 as answer", "--format", "csv", env=served.environment)
     assert (done.code, done.out, done.err) == (0, "answer\n42\n", "")
 
 
@@ -184,34 +180,34 @@ def test_output_that_cannot_be_written(program: Program, argv: list[str]) -> Non
 
 
 def test_every_row_of_many_partitions(program: Program, served: Served) -> None:
-    done = program("-c", "select range as i from range(12345)", "--format", "csv", env=remote(served))
+    done = program("-c", "select range as i from range(12345)", "--format", "csv", env=served.environment)
     assert done.code == 0
     assert done.out == "i\n" + "".join(f"{number}\n" for number in range(12345))
 
 
 def test_the_context_follows_the_service(program: Program, served: Served) -> None:
     script = "create schema ctx; use schema ctx; create table only_here as select 5 as five; from only_here; \\context"
-    done = program("--format", "csv", stdin=script, env=remote(served))
+    done = program("--format", "csv", stdin=script, env=served.environment)
     assert (done.code, done.out) == (0, "five\n5\n")
     assert re.search(r"schema +ctx", done.err)
 
 
 def test_a_session_is_a_session(program: Program, served: Served) -> None:
     script = "begin; create temp table tt as select 1 as a; from tt; rollback; from tt;"
-    done = program("--format", "csv", stdin=script, env=remote(served))
+    done = program("--format", "csv", stdin=script, env=served.environment)
     assert (done.code, done.out) == (1, "a\n1\n")
     assert "3D020" in done.err
 
 
 def test_several_statements_one_after_another(program: Program, served: Served) -> None:
-    done = program("--format", "csv", "-c", "select 1 as a; select 2 as b;", env=remote(served))
+    done = program("--format", "csv", "-c", "select 1 as a; select 2 as b;", env=served.environment)
     assert (done.code, done.out) == (0, "a\n1\nb\n2\n")
 
 
 def test_the_time_zone_is_the_clients_own(program: Program, served: Served) -> None:
     sql = "select timestamptz '2024-01-01 00:00:00+00' as t"
-    paris = program("--format", "csv", "--timezone", "Europe/Paris", "-c", sql, env=remote(served))
-    utc = program("--format", "csv", "--timezone", "UTC", "-c", sql, env=remote(served))
+    paris = program("--format", "csv", "--timezone", "Europe/Paris", "-c", sql, env=served.environment)
+    utc = program("--format", "csv", "--timezone", "UTC", "-c", sql, env=served.environment)
     assert "2024-01-01 01:00:00+01:00" in paris.out
     assert "2024-01-01 00:00:00" in utc.out
 
@@ -294,17 +290,17 @@ def test_a_port_that_does_not_speak_http(tmp_path: Path) -> None:
 @pytest.mark.slow("runs the program twice")
 def test_a_wait_that_runs_out(program: Program, served: Served) -> None:
     sql = "select count(*) from range(10000000000) a, range(1000) b"
-    done = program("--timeout", "0.3", "-c", sql, env=remote(served))
+    done = program("--timeout", "0.3", "-c", sql, env=served.environment)
     assert done.code == 4
     statement = re.search(r"[0-9a-f-]{36}", done.err)
     assert statement is not None
-    ended = program("-c", f"terminate query '{statement[0]}'", env=remote(served))
+    ended = program("-c", f"terminate query '{statement[0]}'", env=served.environment)
     assert ended.code == 0
 
 
 def test_ctrl_c_ends_the_statement_and_the_script(tmp_path: Path, served: Served) -> None:
     sql = "select count(*) from range(10000000000) a, range(1000) b; select 2"
-    process = start(tmp_path, "-v", "-c", sql, env=remote(served), stdout=PIPE, stderr=PIPE, text=True)
+    process = start(tmp_path, "-v", "-c", sql, env=served.environment, stdout=PIPE, stderr=PIPE, text=True)
     assert process.stderr is not None
     assert "/v2/statements 202" in process.stderr.readline()
     process.send_signal(signal.SIGINT)
@@ -315,7 +311,9 @@ def test_ctrl_c_ends_the_statement_and_the_script(tmp_path: Path, served: Served
 
 @pytest.mark.slow("runs the program")
 def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> None:
-    process = start(tmp_path, "--format", "csv", env=remote(served), stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True)
+    process = start(
+        tmp_path, "--format", "csv", env=served.environment, stdin=PIPE, stdout=PIPE, stderr=PIPE, text=True
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     process.stdin.write("select 1 as a;\n\\echo stdin is next\n")
@@ -331,7 +329,7 @@ def test_ctrl_c_while_stdin_is_waited_for(tmp_path: Path, served: Served) -> Non
 @pytest.mark.parametrize("waits", (True, False))
 def test_a_script_that_was_started_with_sigint_ignored_ignores_it(tmp_path: Path, served: Served, waits: bool) -> None:
     argv = ["sh", "-c", 'trap "" INT; exec "$@"', "sh", sys.executable, "-m", "sqlshell", "--format=csv"]
-    environment = clean_environment(tmp_path, remote(served))
+    environment = clean_environment(tmp_path, served.environment)
     process = Popen(argv, env=environment, stdin=PIPE, stdout=PIPE, text=True)
     assert process.stdin is not None
     assert process.stdout is not None
@@ -352,7 +350,7 @@ def test_a_reader_that_leaves_is_told_by_the_exit_code_alone(tmp_path: Path, ser
         "csv",
         "-c",
         "select range from range(5000000)",
-        env=remote(served),
+        env=served.environment,
         stdout=PIPE,
         stderr=PIPE,
     )
@@ -403,7 +401,7 @@ def test_the_local_service_opens_no_port(tmp_path: Path) -> None:
 def test_a_token_never_shows(program: Program, served: Served, tmp_path: Path) -> None:
     secret = served.token
     for argv in (["-vvv", "-c", "select 1"], ["-vvv", "-c", "\\context"], ["-vvv", "-c", "select nope"]):
-        done = program(*argv, env=remote(served))
+        done = program(*argv, env=served.environment)
         assert secret not in done.out + done.err
     done = program(f"http://:{secret}@127.0.0.1:9", "-c", "select 1")
     assert secret not in done.out + done.err
@@ -563,14 +561,14 @@ def test_other_words_are_no_subcommands(program: Program, argv: list[str]) -> No
 def test_a_transaction_that_a_script_leaves_open(program: Program, served: Served, tmp_path: Path) -> None:
     tmp_path.joinpath("t.sql").write_text("select 1 as a;\n\nbegin;\ncreate table left_open (a int);\n")
     lost = "warning: the open transaction was not committed and is rolled back\n"
-    for env in ({}, remote(served)):
+    for env in ({}, served.environment):
         done = program("-q", "-f", "t.sql", "-c", "from left_open", env=env)
         assert (done.code, done.err) == (0, f"t.sql:3: {lost}")
     assert program("-q", stdin="\\i t.sql\nselect 2;").err == f"t.sql:3: {lost}"
     assert program("-q", "-c", "begin").err == lost
     assert program("-q", stdin="begin;\n\\c other.duckdb\n").err == f"<stdin>:1: {lost}connected to other.duckdb\n"
     assert program("-q", "-f", "t.sql", "-c", "commit").err == ""
-    joined = program("-q", "--session-id", "kept", "-c", "begin", env=remote(served))
+    joined = program("-q", "--session-id", "kept", "-c", "begin", env=served.environment)
     assert "it stays open in the joined session" in joined.err
 
 
@@ -734,7 +732,7 @@ def test_statistics_of_statements_on_a_service(program: Program, served: Served,
     done = program(
         *("-q", "--format", "csv", "--on-error", "continue", "--stats", "stats"),
         *("-c", "select 1 as a", "-c", "select nope"),
-        env=remote(served),
+        env=served.environment,
     )
     assert (done.code, done.out) == (1, "a\n1\n")
     found = [json.loads(line) for line in tmp_path.joinpath("stats").read_text().splitlines()]
@@ -788,7 +786,7 @@ def test_a_killed_run_is_resumed(program: Program, tmp_path: Path) -> None:
 def test_a_statement_that_outlives_a_killed_run_is_not_sent_again(
     program: Program, served: Served, tmp_path: Path
 ) -> None:
-    env = remote(served)
+    env = served.environment
     slow = "(select count(*) from range(60000000) t(i) where i % 7 = hash(i) % 11)"
     script = "create table outlived (a int);\n"
     script += f"insert into outlived select 1 from {slow};\ninsert into outlived values (2);\n"

@@ -68,7 +68,7 @@ def test_the_tag(row: list[str | None], message: str, expected: str) -> None:
 
 
 def test_no_format_shows_the_row(program: Program, served: Served, tmp_path: Path) -> None:
-    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    env = served.environment
     query = "select 'a' as type, 'b' as name, 'c' as command, 'd' as summary, 'e' as path"
     script = (
         "create or replace table made as select 1 as i;\ninsert into made select 2\\; insert into made values (3);\n"

@@ -136,7 +136,7 @@ def _looked(out: str) -> dict[str, str]:
 @pytest.mark.slow("runs the program twice")
 @pytest.mark.parametrize("where", ["embedded", "served"])
 def test_a_session_of_looking(program: Program, served: Served, where: str) -> None:
-    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token} if where == "served" else {}
+    env = served.environment if where == "served" else {}
     script = KEYED + "\n".join(f"\\echo ==\n{command}" for command in LOOKED) + "\n"
     done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script, env=env)
     assert "error" not in done.err
@@ -244,7 +244,7 @@ def test_a_service_that_knows_list_and_describe(program: Program) -> None:
 
 
 def test_queries_that_run(program: Program, served: Served) -> None:
-    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    env = served.environment
     slow = "select count(*) from range(100000) a, range(1000000) b"
     assert program("-q", "-c", f"{slow};&", env=env).code == 0
     done = program("-q", "--format", "csv", stdin="\\dq\n\\dq+\n\\cancel\n", env=env)
@@ -292,7 +292,7 @@ create table plain(x int);
 def test_entities_of_a_store_are_described(program: Program, served: Served, tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     (tmp_path / "folder" / "file.csv").write_text("a,b\n1,x\n")
-    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    env = served.environment
     store = f"create store looked with ('type' = 'files', 'uri' = '{tmp_path / 'folder'}');"
     script = f'{store}\nselect 1 from looked."file.csv";\n\\d looked."file.csv"\ndrop store looked;\n'
     done = program("-q", "--format", "csv", stdin=script, env=env)
@@ -328,7 +328,7 @@ def test_what_is_not_there(program: Program) -> None:
 
 @pytest.mark.slow("runs the program ten times")
 def test_a_served_service(program: Program, served: Served) -> None:
-    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    env = served.environment
     made = program("-q", "-c", "create or replace table looked_at (a integer)", env=env)
     assert made.code == 0, made.err
     assert ",looked_at,table" in program("-q", "--format", "csv", "-c", "\\dt look*", env=env).out

@@ -139,7 +139,7 @@ def test_sql_on_results(program: Program) -> None:
 
 
 def test_sql_on_a_remote_result(program: Program, served: Served) -> None:
-    env = {"SQLSHELL_URL": served.url, "SQLSHELL_TOKEN": served.token}
+    env = served.environment
     script = "select i as i from range(25000) t(i) \\g /dev/null\n\\local select count(*) as n, max(i) as m from _\n"
     done = program("-q", "--format", "csv", stdin=script, env=env)
     assert done.out == "n,m\n25000,24999\n", done.err

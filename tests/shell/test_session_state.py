@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
@@ -18,6 +19,7 @@ from tests.shell.sessions import session as new_session
 
 def test_the_share_that_is_done() -> None:
     running = Running()
+    assert (running.hint, running.submitted_here) == ("^C stops", True)
     shares: list[float | None] = [running.shown_share]
     for share, message in ((0.5, "a"), (0.25, "a"), (0.25, "b"), (1.0, "b"), (0.5, "b"), (None, "b"), (0.75, "b")):
         running.progressed(share, message)
@@ -64,6 +66,30 @@ def test_a_session_is_busy_with_a_statement_or_a_command() -> None:
     found.append(session.busy)
     session.running = None
     assert [*found, session.busy] == [False, True, True, False]
+
+
+def test_a_session_is_that_of_its_connection() -> None:
+    context = SessionContext(database="d", role="r")
+    given = connection(
+        None, context, label="first", embedded=True, sources={"database": "flag"}, redact=lambda sql: f"<{sql}>"
+    )
+    state = SessionState.on(given, ignore)
+    session = Session(state)
+    assert (session.connection, session.context, session.target, session.embedded) == (given, context, "first", True)
+    assert (session.transaction, session.redact("a"), state.client) == (state.transaction, "<a>", given.client)
+    assert (state.sources, state.default_role, state.changed_parts) == ({"database": "flag"}, "", set())
+    state.sources["role"] = "echo"
+    # The next session on the connection begins as this one did.
+    assert given.sources == {"database": "flag"}
+
+
+def test_a_connection_without_a_redactor_and_checks() -> None:
+    given = connection()
+    assert given.redact("password 'x'") == "password 'x'"
+    assert asyncio.run(given.examine()) == ""  # type: ignore[arg-type]
+    given.release()
+    assert (given.short_name, given.embedded, given.storage_name, given.own_session) == ("", False, "", "")
+    assert (given.prompt_color, given.offline, given.url_of_other_database, given.secret_names) == ("", None, None, ())
 
 
 BEFORE = SessionContext(role="r", database="d", schema="s")
