@@ -180,6 +180,8 @@ def test_an_object_is_described_by_its_properties(
         ("descriptor_source nowhere", "3D011"),
         ("entity x in store nowhere", "3D006"),
         ("relation nowhere", "3D020"),
+        ("table nowhere", "3D020"),
+        ("api_token nowhere", "3D020"),
         ("role nowhere", "3D001"),
     ],
 )

@@ -28,7 +28,7 @@ def kill(served: Served) -> None:
     served.process.stdout.close()
 
 
-def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
+def test_databases_streams_and_what_ran_are_found_after_a_kill(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data", "--partition-rows", "1000")
     with Client(running) as client:
         client.rows("create table t as select range as i from range(10)")
@@ -36,13 +36,6 @@ def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
         client.rows("create table second.main.u as select 7 as i")
         client.rows("create stream s (i int)")
         client.rows("insert into s values (1), (2)")
-        client.rows("create compute_pool p with ('concurrency' = 3)")
-        client.rows("create function_source f with ('file' = 'f.jar')", files=[("f.jar", b"bytes")])
-        token = str(client.rows("create api_token kept with ('role' = 'reader')")[0][1])
-        small = client.run("select 1 as a, null as b", timezone="UTC")
-        text = client.run("select range as i, repeat('é', 300) as t from range(4500)")
-        large = client.run("select range as i, to_timestamp(range) as z from range(70500)")
-        failed = client.run("select * from none")
         endless = client.submit("select * from s")
         lost = client.submit("select count(*) from range(100000000000) a, range(1000) b")
         time.sleep(0.2)
@@ -50,14 +43,6 @@ def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
     again = serve(tmp_path, "--data", "data", "--partition-rows", "500")
     try:
         with Client(again) as client:
-            for before in (small, text, large):
-                found = client.http.get(f"/v2/statements/{before['statementID']}").json()
-                assert found == before
-            for before, last in ((text, 4), (large, 70)):
-                for number in (1, last):
-                    page = client.http.get(f"/v2/statements/{before['statementID']}", params={"partitionID": number})
-                    assert page.json()["data"][0][0] == str(1000 * number)
-            assert client.http.get(f"/v2/statements/{failed['statementID']}").json() == failed
             for gone in (lost, endless):
                 answer = client.http.get(f"/v2/statements/{gone['statementID']}").json()
                 assert answer["sqlState"] == "XX000"
@@ -66,14 +51,7 @@ def test_what_was_finished_is_found_after_a_kill(tmp_path: Path) -> None:
             assert client.rows("select * from second.main.u") == [["7"]]
             streams = client.listed("list streams")
             assert [(row["Name"], row["Schema"], row["Database"]) for row in streams] == [("s", "main", "local")]
-            assert [row[0] for row in client.rows("list compute_pools")] == ["default", "p"]
-            source = client.listed("list function_sources")[0]
-            assert [source[name] for name in ("Name", "File", "Size")] == ["f", "f.jar", "5"]
             assert client.run("select * from s")["metadata"]["dataplaneRequest"]["requestType"] == "streaming"
-            organization = client.rows("list organizations")[0][1]
-            assert client.http.get(f"/v2/download/function_source/{organization}/f").content == b"bytes"
-        with Client(again, token) as reader:
-            assert reader.rows("select 1") == [["1"]]
     finally:
         assert stop(again) == 0
 

@@ -250,4 +250,5 @@ def test_wrong_tokens(client: Client, served: Served) -> None:
         answer = raw(served, lines.encode("latin-1"))
         assert answer.startswith(b"HTTP/1.1 401"), given
         assert b'{"message":' in answer
+        assert b"www-authenticate: bearer" in answer.lower()
     assert client.http.get("/v2/version").status_code == 200

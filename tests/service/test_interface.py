@@ -124,42 +124,8 @@ def test_lookups_that_cannot_be(client: httpx.Client) -> None:
     assert client.put("/v2/statements").status_code == 405
 
 
-def test_every_request_needs_the_token(served_on: Served) -> None:
-    for headers in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": served_on.token}):
-        with httpx.Client(
-            base_url=served_on.url, headers=headers, timeout=60, trust_env=False, verify=False
-        ) as stranger:
-            for answer in (stranger.get("/v2/version"), stranger.post("/v2/statements", content=b"x" * 100)):
-                assert answer.status_code == 401
-                assert answer.json()["message"]
-                assert answer.headers["www-authenticate"] == "Bearer"
-
-
 def test_version(client: httpx.Client) -> None:
     assert set(client.get("/v2/version").json()) == {"major", "minor", "patch"}
-
-
-@pytest.mark.needs("cancel")
-def test_a_long_statement_is_running_and_can_be_ended(client: httpx.Client, engine: OnEngine) -> None:
-    session = str(uuid.uuid4())
-    answer = post(client, engine.sql.endless, session)
-    assert answer["sqlState"] == "03000"
-    queued = post(client, "select 'not me'", session)
-    ended = done(client, post(client, f"TERMINATE QUERY '{answer['statementID']}'", session))
-    assert ended["sqlState"] == "00000"
-    assert done(client, answer)["sqlState"] == "57000"
-    assert done(client, queued)["data"] == [["not me"]]
-    assert done(client, post(client, f"terminate query '{uuid.uuid4()}'"))["sqlState"] == "3D019"
-
-
-@pytest.mark.needs("cancel")
-def test_a_queued_statement_is_ended_without_running(client: httpx.Client, engine: OnEngine) -> None:
-    session = str(uuid.uuid4())
-    first = post(client, engine.sql.endless, session)
-    second = post(client, "select 1", session)
-    post(client, f"terminate query {second['statementID']}", session)
-    post(client, f"terminate query {first['statementID']}", session)
-    assert done(client, second)["sqlState"] == "57000"
 
 
 @pytest.mark.needs("transactions", "temporary_tables")
@@ -231,46 +197,6 @@ def test_the_echo_follows_and_the_request_decides(client: httpx.Client, engine: 
     assert own["metadata"]["context"]["schemaName"] == "other_place"
     done(client, post(client, f"use schema {engine.sql.schema}; drop schema other_place", session))
     assert done(client, post(client, "select 1", session, database="nope"))["sqlState"] == "3D002"
-
-
-@pytest.mark.parametrize(
-    "what",
-    [
-        "organizations",
-        "roles",
-        "databases",
-        "schemas",
-        "stores",
-        "relations",
-        "streams",
-        "changelogs",
-        "entities",
-        "queries",
-        "functions",
-        "function_sources",
-        "descriptor_sources",
-        "compute_pools",
-        "users",
-        "secrets",
-        "api_tokens",
-        "schema_registries",
-        "invitations",
-    ],
-)
-def test_list(client: httpx.Client, what: str) -> None:
-    answer = done(client, post(client, f"LIST {what.upper()};"))
-    assert answer["sqlState"] == "00000"
-    assert answer["metadata"]["columns"]
-
-
-def test_describe_relation(client: httpx.Client) -> None:
-    session = str(uuid.uuid4())
-    done(client, post(client, "create schema dr; create table dr.t (a int, b varchar(9))", session))
-    answer = done(client, post(client, "describe relation columns dr.t", session))
-    assert [row[0] for row in answer["data"]] == ["a", "b"]
-    assert (answer["data"][0][1], str(answer["data"][1][1])[:7]) == ("INTEGER", "VARCHAR")
-    told = dict(done(client, post(client, "describe relation dr.t", session))["data"])
-    assert (told["Name"], told["Type"], told["Schema"]) == ("t", "table", "dr")
 
 
 ERRORS = [

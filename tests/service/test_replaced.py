@@ -21,7 +21,7 @@ from sqlshell.service.setup import make_statements, open_storage
 from sqlshell.service.statements import control
 from tests.conftest import Served, serve, stop
 from tests.forked import SOURCE
-from tests.service.client import Answer, Client
+from tests.service.client import Client
 from tests.service.test_batches import post
 from tests.service.test_processes import LONG
 from tests.service.waiting import until
@@ -58,10 +58,6 @@ def first(place: Served) -> int:
         client.rows("select 1", organization="other")
     assert len(alone) == 1
     return alone[0]
-
-
-def _told(client: Client, answer: Answer) -> str:
-    return str(client.http.get(f"/v2/statements/{answer['statementID']}").json()["message"])
 
 
 def test_one_organization_dies_and_the_others_go_on(place: Served, first: int) -> None:

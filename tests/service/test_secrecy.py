@@ -591,13 +591,10 @@ def test_readers_of_a_dropped_token_are_cut_off(make: Make) -> None:
     owner.rows(f"drop stream {name}")
 
 
-def test_a_download_ends_with_its_token(own: Served, make: Make) -> None:
-    owner, gone = make("owner"), make("reader")
-    name, size = f"f_{time.monotonic_ns()}", 24 << 20
-    owner.rows(f"create function_source {name} with ('file' = 'f.jar')", files=[("f.jar", bytes(size))])
-    organization = owner.run("select 1")["metadata"]["context"]["organizationID"]
+def cut_off(owner: Client, gone: Client, url: str, headers: dict[str, str], size: int) -> None:
+    """Drop the token of a client that reads: the response ends before all has arrived."""
     got = 0
-    with gone.http.stream("GET", f"/v2/download/function_source/{organization}/{name}") as answer:
+    with gone.http.stream("GET", url, headers=headers) as answer:
         assert answer.status_code == 200
         with pytest.raises(httpx.RemoteProtocolError):
             for number, chunk in enumerate(answer.iter_bytes(65536)):
@@ -605,6 +602,14 @@ def test_a_download_ends_with_its_token(own: Served, make: Make) -> None:
                 if number == 0:
                     owner.rows(f"drop api_token {gone.name}")
     assert 0 < got < size
+
+
+def test_a_download_ends_with_its_token(own: Served, make: Make) -> None:
+    owner, gone = make("owner"), make("reader")
+    name, size = f"f_{time.monotonic_ns()}", 24 << 20
+    owner.rows(f"create function_source {name} with ('file' = 'f.jar')", files=[("f.jar", bytes(size))])
+    organization = owner.run("select 1")["metadata"]["context"]["organizationID"]
+    cut_off(owner, gone, f"/v2/download/function_source/{organization}/{name}", {}, size)
     owner.rows(f"drop function_source {name}")
 
 
@@ -650,15 +655,7 @@ def test_a_partition_ends_with_its_token(make: Make) -> None:
     owner, gone = make("owner"), make("writer")
     size = 24 << 20
     asked = gone.run(f"select repeat('x', {size}) as v")["metadata"]["dataplaneRequest"]
-    headers, got = {"Authorization": f"Bearer {asked['token']}"}, 0
-    with gone.http.stream("GET", asked["uri"], headers=headers) as answer:
-        assert answer.status_code == 200
-        with pytest.raises(httpx.RemoteProtocolError):
-            for number, chunk in enumerate(answer.iter_bytes(65536)):
-                got += len(chunk)
-                if number == 0:
-                    owner.rows(f"drop api_token {gone.name}")
-    assert 0 < got < size
+    cut_off(owner, gone, asked["uri"], {"Authorization": f"Bearer {asked['token']}"}, size)
 
 
 def test_a_token_that_drops_itself_hears_of_it(make: Make) -> None:

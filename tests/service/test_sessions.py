@@ -224,35 +224,6 @@ def test_every_way_of_making_a_token_gives_the_least(
     assert client.state("create api_token odd with ('rolle' = 'owner')") == "42601"
 
 
-@pytest.mark.parametrize(
-    ("made", "kind", "gone"),
-    [
-        pytest.param("create database described", "database", "3D002", marks=pytest.mark.needs("databases")),
-        ("create schema described", "schema", "3D003"),
-        ("create table described (i int)", "relation", "3D020"),
-        ("create table described (i int)", "table", "3D020"),
-        ("create view described as select 1 as a", "relation", "3D020"),
-        pytest.param("create stream described (i int)", "stream", "3D020", marks=pytest.mark.needs("streams")),
-        pytest.param(
-            "create store described with ('type' = 'files', 'uri' = '/usr')",
-            "store",
-            "3D006",
-            marks=pytest.mark.needs("store_entities"),
-        ),
-        ("create compute_pool described", "compute_pool", "3D023"),
-        ("create api_token described", "api_token", "3D020"),
-    ],
-)
-def test_every_object_is_described(client: Client, made: str, kind: str, gone: str) -> None:
-    assert client.state(f"describe {kind} described") == gone
-    client.rows(made)
-    described = client.run(f"describe {kind} described")
-    assert described["sqlState"] == "00000", described
-    assert described["data"]
-    dropping = "view" if " view " in made else "stream" if kind == "stream" else made.split()[1]
-    client.rows(f"drop {dropping} described")
-
-
 def test_the_document_has_the_websocket_and_403(client: Client) -> None:
     paths = client.http.get("/openapi.json").json()["paths"]
     assert "101" in paths["/v2/streams/{statementID}"]["get"]["responses"]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
-import os
 from collections.abc import Collection, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,7 +14,6 @@ from sqlshell.errors import ServiceError, UsageError
 from sqlshell.service.results.results import Spool
 from tests.service.cluster import needs_cluster
 from tests.service.required import required
-from tests.service.waiting import until
 
 if TYPE_CHECKING:
     from sqlshell.service.results.shared_files import SharedFiles
@@ -207,34 +205,3 @@ def test_incomplete_files_are_removed_once_their_statements_have_ended(tmp_path:
     with contextlib.closing(SharedFiles(f"file://{tmp_path}/shared")) as files:
         assert files.sweep("this", lambda names: {"ended": False, "running": True}) == 2
     assert [path.name for path in folder.iterdir()] == ["running.1.part"]
-
-
-def test_a_storage_that_hangs_fails_its_calls(tmp_path: Path) -> None:
-    from sqlshell.service.results.shared_files import SharedFiles
-
-    with contextlib.closing(SharedFiles(f"file://{tmp_path}/shared", silent=0.2)) as files:
-        made = _spool(files, tmp_path / "made", "s")
-        made.keep([f'["{"x" * 100_000}"]'])
-        made.finish()
-        (tmp_path / "made").unlink()
-        stored = tmp_path / "shared/results/o/s"
-        content = stored.read_bytes()
-        stored.unlink()
-        # Who opens a pipe waits until somebody opens its other end.
-        os.mkfifo(stored)
-        with pytest.raises(TimeoutError, match="does not respond"):
-            made.partition(0)
-        other = _spool(files, tmp_path / "other", "other")
-        other.keep([f'["{"x" * 100_000}"]'])
-        with pytest.raises(TimeoutError, match="does not respond"):
-            other.finish()
-        stored.open("wb").close()
-        stored.unlink()
-        stored.write_bytes(content)
-
-        def responds() -> bool:
-            with contextlib.suppress(TimeoutError):
-                return bool(made.partition(0))
-            return False
-
-        until(responds)
