@@ -53,6 +53,9 @@ def client(refusing: Served) -> Iterator[Client]:
     [
         ("create role r", "0A000", f"cannot create a role: {PREDEFINED}"),
         ("drop role r", "0A000", f"cannot drop a role: {PREDEFINED}"),
+        ("drop database other.memory", "42601", 'at or near "database"'),
+        ("use compute_pool other.default", "42601", 'at or near "other"'),
+        ("drop api_token other.k", "42601", 'at or near "api_token"'),
         ("create api_token a with ('x' = 'y')", "42601", "unknown option 'x' of an API token"),
         ("drop organization local", "2BP01", "cannot drop the last organization"),
         ("describe drop_nothing", "3D020", "drop_nothing"),

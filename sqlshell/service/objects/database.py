@@ -33,6 +33,7 @@ from sqlshell.sql.identifiers import qualified
 class Database(Kind):
     name, plural = "database", "databases"
     verbs = ("create", "use", "drop", "describe")
+    syntax = (("use", "USE KIND <names:names>"),)
     left_to_servers = frozenset({"create", "drop"})
     shown = False
     listing = columns("Name", "IsDefault=default", "Owner", *TIMES, "Type", "State", "Message")
@@ -104,7 +105,7 @@ class Database(Kind):
 
 
 class Schema(Kind):
-    name, plural = "schema", "schemas"
+    name, plural, written = "schema", "schemas", "names"
     verbs = ("create", "use", "drop", "describe")
     # DuckDB has CREATE and DROP SCHEMA too: only IN DATABASE makes them statements of the dialect.
     syntax = (

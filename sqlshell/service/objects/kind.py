@@ -232,14 +232,15 @@ class OfKind(DialectStatement, frozen=True, kw_only=True):
 
 
 SYNTAX: Mapping[str, str] = {
-    "create": f"{CREATE} KIND ! {IF_NOT_EXISTS} <names:names> {OPTIONS}",
-    "use": "USE KIND <names:names>",
-    "update": f"UPDATE KIND <names:names> {OPTIONS}",
+    "create": f"{CREATE} KIND ! {IF_NOT_EXISTS} <names:NAME> {OPTIONS}",
+    "use": "USE KIND <names:NAME>",
+    "update": f"UPDATE KIND <names:NAME> {OPTIONS}",
     "test": "TEST KIND ! <names:one>",
-    "drop": f"DROP KIND {IF_EXISTS} <names:names> [ CASCADE =cascade ] [ RESTRICT ]",
-    "describe": "DESCRIBE KIND <names:names> [ COLUMNS =only_columns ]",
+    "drop": f"DROP KIND {IF_EXISTS} <names:NAME> [ CASCADE =cascade ] [ RESTRICT ]",
+    "describe": "DESCRIBE KIND <names:NAME> [ COLUMNS =only_columns ]",
 }
-"""The forms of the statements that kinds have, by verb, unless a kind has its own."""
+"""The forms of the statements that kinds have, by verb, unless a kind has its own. NAME stands for how names are
+written."""
 
 Listed = tuple[Sequence[ShownColumn], Sequence[ShownColumn], list[Facts]]
 """Shown columns, further columns for conditions, and the facts that they show."""
@@ -266,6 +267,8 @@ class Kind:
     """The statements that it has, of SYNTAX."""
     syntax: Sequence[tuple[str, str]] = ()
     """Pairs of a verb and a form that differs from that of SYNTAX, in which KIND stands for its name."""
+    written = "one"
+    """How a name is written: "one", or "names" where it may be qualified."""
     listing: Sequence[ShownColumn] = ()
     """The columns of LIST and, one a row, of DESCRIBE. Clients read some by position: keep their order."""
     details: Sequence[ShownColumn] = ()
@@ -292,7 +295,9 @@ class Kind:
         """The forms of its statements."""
         for verb in self.verbs:
             for text in [text for own, text in self.syntax if own == verb] or [SYNTAX[verb]]:
-                yield Form(text.replace("KIND", self.title), self.made, verb=verb)
+                yield Form(
+                    text.replace("KIND", self.title).replace(":NAME>", f":{self.written}>"), self.made, verb=verb
+                )
 
     def made(self, **values: Any) -> DialectStatement:
         """The statement with the values that a form has read."""

@@ -100,7 +100,7 @@ class CanI(DialectStatement, frozen=True):
         return _checked(self.privilege, execution.session)
 
 
-_ORGANIZATION = Form("ORGANIZATION <names:names>", lambda names: str(names[-1]))
+_ORGANIZATION = Form("ORGANIZATION <name:one>", lambda name: name)
 
 
 def _checked(privilege: str, session: Session) -> Outcome:

@@ -185,7 +185,7 @@ class Relations(Kind):
     """Relations of every type. `listed_type` is the only type that LIST shows, "" for all; `created_as` is the form of
     CREATE … AS after the kind, "" if it has none."""
 
-    name, plural = "relation", "relations"
+    name, plural, written = "relation", "relations", "names"
     verbs: Sequence[str] = ("drop", "describe")
     is_relation = is_transactional = True
     listed_type = created_as = ""

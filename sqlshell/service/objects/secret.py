@@ -77,7 +77,7 @@ class Secret(_Sealed):
     name, plural = "secret", "secrets"
     verbs = ("create", "update", "drop", "describe")
     # DuckDB has CREATE SECRET too: only WITH makes it a statement of the dialect.
-    syntax = (("create", f"{CREATE} KIND {IF_NOT_EXISTS} <names:names> WITH ! <options:options>"),)
+    syntax = (("create", f"{CREATE} KIND {IF_NOT_EXISTS} <names:one> WITH ! <options:options>"),)
     listing = columns("Name", "Type", "Description", "State", "Owner", *TIMES, "Message")
     relation = columns("name", "type", "description", "region", "status=state", "status_message=message", *OWNED)
 
