@@ -229,7 +229,9 @@ class _Start:
             with contextlib.suppress(*([ShellError] if self._interactive else [])):
                 await connection.service.choose()
         state = SessionState.on(connection, front_end.announce)
-        session = Session(state, self._options, self._interactive, self._secret_filter)
+        session = Session(
+            state, options=self._options, interactive=self._interactive, secret_filter=self._secret_filter
+        )
         if self._progress.live or self._interactive:
             from sqlshell.shell.interactive.look.prompt_line import WindowTitle
 

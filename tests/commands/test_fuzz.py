@@ -114,7 +114,9 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
         reached = open_endpoint(place)
         services.callback(reached.release)
         state = SessionState.on(connector.connection(place, context_of(place), reached), front_end.announce)
-        session = Session(state, connector.options, interactive, connector.secret_filter)
+        session = Session(
+            state, options=connector.options, interactive=interactive, secret_filter=connector.secret_filter
+        )
         sink = StreamSink(cast(BinaryIO, screen.buffer))
         outlet = ResultOutput(session, front_end, diagnostics, lambda endless, sideways: sink, streams.stdout, sink)
         attachments = Attachments((), diagnostics)

@@ -56,6 +56,8 @@ def client(refusing: Served) -> Iterator[Client]:
         ("drop database other.memory", "42601", 'at or near "database"'),
         ("use compute_pool other.default", "42601", 'at or near "other"'),
         ("drop api_token other.k", "42601", 'at or near "api_token"'),
+        ("create api_token a with ('role' = 'reader', 'roles' = 'owner')", "42601", "'role' or 'roles', not both"),
+        ("create compute_pool p with ('queue' = 1, 'queue' = 2)", "42601", "expected option 'queue' once"),
         ("create api_token a with ('x' = 'y')", "42601", "unknown option 'x' of an API token"),
         ("drop organization local", "2BP01", "cannot drop the last organization"),
         ("describe drop_nothing", "3D020", "drop_nothing"),

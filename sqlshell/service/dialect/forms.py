@@ -345,13 +345,16 @@ def _setting(match: FormMatch, at: int, given: dict[str, str], *, flags: bool) -
         return match.note_mismatch(behind, "an option name")
     value = "true"
     if tokens.is_sign(behind, "="):
-        value, at = _bare(tokens, behind + 1)
-        if at < 0:
+        value, end = _bare(tokens, behind + 1)
+        if end < 0:
             return match.note_mismatch(behind + 1, "a value")
-        behind = at
+        behind = end
     elif not flags:
         return match.note_mismatch(behind, "= and a value")
-    given[".".join(names).lower()] = value
+    name = ".".join(names).lower()
+    if name in given:
+        return match.note_mismatch(at, f"option {name!r} once")
+    given[name] = value
     return behind
 
 

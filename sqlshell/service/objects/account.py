@@ -45,6 +45,8 @@ class ApiToken(Kind):
             raise Failure(
                 sqlstate.SYNTAX, f"unknown option {min(unknown)!r} of an API token; expected 'role' or 'roles'"
             )
+        if len(asked.options) > 1:
+            raise Failure(sqlstate.SYNTAX, "an API token takes 'role' or 'roles', not both")
         given = asked.options.get("roles", asked.options.get("role", least_role()))
         roles = [item.strip() for item in given.split(",")]
         greatest = max(NAMES_OF_ROLES[role] for role in execution.session.caller.roles)
