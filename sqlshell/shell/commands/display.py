@@ -156,7 +156,8 @@ def options_in(shell: CommandShell, words: Sequence[str]) -> Mapping[str, object
 
 
 def _read(shell: CommandShell, setting: Setting, text: str, *, inverted: bool) -> Any:
-    value = checked(setting.name, setting.kind.read(text, f"\\pset {setting.name}"))
+    name = "tuples_only" if inverted else setting.name
+    value = checked(setting.name, setting.kind.read(text, f"\\pset {name}"))
     if setting.name == "theme" and value not in shell.environment.themes():
         raise UsageError(f"unknown theme {value!r}", f"themes: {', '.join(shell.environment.themes())}")
     return not value if inverted else value
