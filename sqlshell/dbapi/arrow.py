@@ -8,20 +8,18 @@ import importlib.util
 import warnings
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from sqlshell.dbapi.exceptions import DataError, NotSupportedError, ProgrammingError
-from sqlshell.interface.types import Kind, base, kind, size_of
+from sqlshell.interface.types import Kind, kind, size_of
 from sqlshell.output.typed.text_table import text_table
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, FileUnavailable, Result, Table
-from sqlshell.sql.duckdb_types import TEXT, distinct_for_duckdb, duckdb_type, value_of
+from sqlshell.sql.duckdb_types import TEXT, UNSIZED, digits, distinct_for_duckdb, exact_type, sized, value_of
 from sqlshell.sql.identifiers import always_quoted
 
 if TYPE_CHECKING:
     import duckdb
-
-_NANOSECONDS: Final = {"TIME": "TIME_NS", "TIMESTAMP": "TIMESTAMP_NS", "TIMESTAMP_LTZ": "TIMESTAMPTZ_NS"}
 
 
 class ArrowResult:
@@ -106,11 +104,11 @@ async def _of_table(table: Table, columns: Sequence[Column]) -> ArrowResult:
 
 def arrow_type(text: str) -> str:
     """The type of DuckDB whose Arrow type holds the values of a type of the interface."""
-    name, sizes = base(text), size_of(text)
+    sizes = size_of(text)
     if kind(text) is Kind.DECIMAL and sizes and sizes[0] > 38:
         # DuckDB would give a decimal of 38 digits whatever the digits of a HUGEINT.
         return "DECIMAL(38,0)"
-    return _NANOSECONDS[name] if name in _NANOSECONDS and sizes and sizes[0] > 6 else duckdb_type(text)
+    return exact_type(text)
 
 
 def _check_finite(root: duckdb.DuckDBPyConnection, query: str, columns: Sequence[Column], names: Sequence[str]) -> None:
@@ -134,6 +132,7 @@ def _checked_query(table: Table, names: Sequence[str], types: Sequence[str]) -> 
     import duckdb
 
     source, columns = table.source, [stored.column for stored in table.columns]
+    types = _with_all_digits(table, types)
     values = [
         value_of(column.name, kind, is_text=column.is_text) for column, kind in zip(table.columns, types, strict=True)
     ]
@@ -154,6 +153,22 @@ def _checked_query(table: Table, names: Sequence[str], types: Sequence[str]) -> 
         failed = _unfit_column(table.connection, source, columns, stored_names, values)
         raise failed or FileUnavailable from error
     return query
+
+
+def _with_all_digits(table: Table, types: Sequence[str]) -> list[str]:
+    """The types, with as many digits for decimals of any size as their values have. Raises DataError."""
+    unsized = [column for column, kind in zip(table.columns, types, strict=True) if column.is_text and kind == UNSIZED]
+    if not unsized:
+        return list(types)
+    names = [column.name for column in unsized]
+    found = dict(zip(names, sized(table.connection.execute(digits(names, table.source)).fetchall()[0]), strict=True))
+    for column in unsized:
+        if found[column.name] == TEXT:
+            raise DataError(
+                f"column {column.column.name!r}: Arrow cannot represent decimals of more than 38 digits",
+                hint="cast the column to VARCHAR",
+            )
+    return [found.get(column.name, kind) for column, kind in zip(table.columns, types, strict=True)]
 
 
 def _unfit_column(

@@ -8,7 +8,7 @@ limited.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -28,7 +28,7 @@ from sqlshell.shell.running.statement import submission_of
 from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.files import refuse_files
 from sqlshell.sql.analysis.lexed import Sql, lexed
-from sqlshell.sql.duckdb_types import TEXT, distinct_for_duckdb, duckdb_type, value_of
+from sqlshell.sql.duckdb_types import TEXT, UNSIZED, digits, distinct_for_duckdb, exact_type, sized, value_of
 from sqlshell.sql.identifiers import always_quoted, literal
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
@@ -102,6 +102,7 @@ class LocalDatabase:
         Raises StatementError if the values fit none.
         """
         stored, path = given.columns, self._folder / f"{table}.parquet"
+        decimals = await _decimals(given)
         try:
             await asyncio.to_thread(given.place.rename, path)
         finally:
@@ -110,7 +111,7 @@ class LocalDatabase:
         failed: StatementError | None = None
         try:
             for choice in choices:
-                sql = f"CREATE {'VIEW' if kept else 'TABLE'} {table} AS {_typed(str(path), stored, choice)}"
+                sql = f"CREATE {'VIEW' if kept else 'TABLE'} {table} AS {_typed(str(path), stored, choice, decimals)}"
                 try:
                     await self._execute(sql)
                 except StatementError as error:
@@ -199,7 +200,7 @@ def named(sql: Sql) -> list[str]:
 
 
 def _exact(column: Column) -> str:
-    return duckdb_type(column.type)
+    return exact_type(column.type)
 
 
 def _with_json(column: Column) -> str:
@@ -213,10 +214,22 @@ def _texts(column: Column) -> str:
 _AS_TEXT = "all columns are loaded as text"
 
 
-def _typed(path: str, stored: Sequence[StoredColumn], choice: Callable[[Column], str]) -> str:
+async def _decimals(given: Table) -> Mapping[str, str]:
+    """The types of the decimals of any size, by the digits that their values have."""
+    names = [item.name for item in given.columns if item.is_text and _exact(item.column) == UNSIZED]
+    if not names:
+        return {}
+    return dict(zip(names, sized((await given.query(digits(names, given.source)))[0]), strict=True))
+
+
+def _typed(
+    path: str, stored: Sequence[StoredColumn], choice: Callable[[Column], str], decimals: Mapping[str, str]
+) -> str:
     chosen: list[str] = []
     names = distinct_for_duckdb(distinct_names([item.column for item in stored]))
     for name, column in zip(names, stored, strict=True):
-        value = value_of(column.name, choice(column.column), is_text=column.is_text)
+        kind = choice(column.column)
+        kind = decimals.get(column.name, kind) if kind == UNSIZED else kind
+        value = value_of(column.name, kind, is_text=column.is_text)
         chosen.append(f"{value} AS {always_quoted(name)}")
     return f"SELECT {', '.join(chosen)} FROM read_parquet({literal(path)})"

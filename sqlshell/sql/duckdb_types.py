@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
-from sqlshell.interface.types import base, field_of, is_named, parts_of
+from sqlshell.interface.types import base, field_of, is_named, parts_of, size_of
 from sqlshell.sql.identifiers import always_quoted, literal
 
 TEXT: Final = "VARCHAR"
@@ -24,6 +24,10 @@ OTHER: Final = {
     "TIMESTAMP_TZ": "TIMESTAMPTZ",
     "VARIANT": "JSON",
 }
+NANOSECONDS: Final = {"TIME": "TIME_NS", "TIMESTAMP": "TIMESTAMP_NS", "TIMESTAMP_LTZ": "TIMESTAMPTZ_NS"}
+"""Types for values with more than six digits of a second."""
+UNSIZED: Final = "DECIMAL(38,9)"
+"""The type of decimals of any size, unless places() finds one for their values."""
 BINARY: Final = frozenset({"BYTES", "VARBINARY", "BINARY"})
 NESTED: Final = frozenset({"ARRAY", "MAP", "STRUCT", "ROW"})
 DEEPEST = 20
@@ -54,6 +58,12 @@ def duckdb_type(text: str, depth: int = 0) -> str:
     return "JSON"
 
 
+def exact_type(text: str) -> str:
+    """As duckdb_type(), with all digits of a second."""
+    name, sizes = base(text), size_of(text)
+    return NANOSECONDS[name] if name in NANOSECONDS and sizes and sizes[0] > 6 else duckdb_type(text)
+
+
 def is_nested(kind: str) -> bool:
     """Whether JSON can be cast to this type of DuckDB."""
     return kind.endswith("]") or kind.startswith(("STRUCT(", "MAP(", "TUPLE("))
@@ -62,7 +72,7 @@ def is_nested(kind: str) -> bool:
 def _decimal(text: str) -> str:
     match = re.search(r"\(\s*(\d+)\s*(?:,\s*(\d+)\s*)?\)", text)
     if match is None:
-        return "DECIMAL(38,9)" if "(" not in text else "DOUBLE"
+        return UNSIZED if "(" not in text else "DOUBLE"
     digits, places = int(match[1]), int(match[2] or 0)
     if digits > 38 and not places:
         return "HUGEINT"
@@ -97,7 +107,22 @@ def value_of(name: str, kind: str, *, is_text: bool) -> str:
     """SQL for a value as a type of DuckDB; `is_text` says whether it is the interface's string of the value."""
     if is_text and kind == BYTES:
         return f"from_base64({name})"
+    if is_text and kind.startswith(("DATE", "TIMESTAMP")):
+        # PostgreSQL writes BC at the end, which DuckDB would leave out in silence: such a text must not fit.
+        name = f"CASE WHEN suffix({name}, ' BC') THEN '?' || {name} ELSE {name} END"
     return f"CAST({f'json({name})' if is_text and is_nested(kind) else name} AS {kind})"
+
+
+def digits(names: Sequence[str], source: str) -> str:
+    """A query for the greatest numbers of digits before and after the point, two for each column of decimals."""
+    parts = [f"max(strlen(split_part(ltrim({name}, '-'), '.', {part})))" for name in names for part in (1, 2)]
+    return f"SELECT {', '.join(parts)} FROM {source}"
+
+
+def sized(found: Sequence[int | None]) -> list[str]:
+    """The types for what digits() has found, which keep all digits; VARCHAR where a decimal has more than 38."""
+    pairs = [(before or 0, after or 0) for before, after in zip(found[::2], found[1::2], strict=True)]
+    return [f"DECIMAL(38,{after})" if before + after <= 38 else TEXT for before, after in pairs]
 
 
 def select_from_csv(path: str, names: Sequence[str], types: Sequence[str]) -> str:

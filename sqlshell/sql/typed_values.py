@@ -104,8 +104,8 @@ def _scalar(text: str, name: str) -> str:
     cast = f"CAST({name} AS {wanted})"
     if kind(text) not in {Kind.TIME, Kind.TIMESTAMP} or wanted.endswith("_NS"):
         return cast
-    # A cast would drop further digits, which must be an error.
-    finer = f"strlen({name}) > {SHORT} AND regexp_matches({name}, '{FINER}')"
+    # A cast would drop further digits, and PostgreSQL's BC, which must be an error.
+    finer = f"strlen({name}) > {SHORT} AND (regexp_matches({name}, '{FINER}') OR suffix({name}, ' BC'))"
     return f"CASE WHEN {finer} THEN CAST('?' || {name} AS {wanted}) ELSE {cast} END"
 
 

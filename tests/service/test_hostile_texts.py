@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import threading
 from functools import partial
 from typing import Any
 
@@ -94,10 +95,26 @@ def test_the_others_run_while_statements_are_looked_through_for_secrets() -> Non
         before = turns
         given = [f"create table t{number} (a int)" for number in range(2000)]
         given[1500] = "create secret x with ('secret_string' = 'hush')"
-        found = await read_text(len(given) * 30, partial(redacted_statements, given))
+        found = await read_text(len(given) * 30, partial(redacted_statements, given), "o")
         running.cancel()
         assert [number for number, item in enumerate(found) if item is not None] == [1500]
         assert found[1500] is not None and "hush" not in found[1500].text
         return turns - before
 
     assert asyncio.run(looked()) > 0
+
+
+def test_a_long_text_of_one_organization_delays_only_its_own() -> None:
+    """One reader for all of them let 4 MB of one delay others by 10 s."""
+    held = threading.Event()
+    order: list[str] = []
+
+    async def reads() -> None:
+        slow = asyncio.ensure_future(read_text(1 << 20, held.wait, "slow"))
+        own = asyncio.ensure_future(read_text(1 << 20, lambda: order.append("own"), "slow"))
+        await read_text(1 << 20, lambda: order.append("other"), "other")
+        held.set()
+        await asyncio.gather(slow, own)
+
+    asyncio.run(reads())
+    assert order == ["other", "own"]

@@ -298,7 +298,7 @@ class Runner:
             submission.adopted = True
             if not statement.unfinished:
                 return
-        asked = await read_text(len(statement.sql), statement.parsed.statement)
+        asked = await read_text(len(statement.sql), statement.parsed.statement, submitted or statement.owner)
         if asked is not None and asked.is_control:
             statement.context = session.echo()
             await self._control.run(session, statement, asked)
@@ -387,7 +387,7 @@ class Runner:
         batch = submission.batch
         statements = batch.statements[batch.at : batch.at + MOST_TOGETHER]
         for number, statement in enumerate(statements[1:], 1):
-            if not await read_text(len(statement.sql), statement.parsed.is_for_engine):
+            if not await read_text(len(statement.sql), statement.parsed.is_for_engine, statement.owner):
                 return statements[:number]
             self._settle_in(submission.session, statement)
         return statements

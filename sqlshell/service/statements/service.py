@@ -93,7 +93,7 @@ class StatementService:
         attachments = attachments or Attachments()
         with contextlib.ExitStack() as unless_started:
             unless_started.callback(attachments.close)
-            given, command = await self._split(request.statement)
+            given, command = await self._split(request.statement, caller)
             parsed = ParsedStatement(given[0][0], dialect_of(self.organizations))
             control = _control_statement(parsed) if len(given) == 1 and not command else None
             # Statements about statements have a separate limit, so that others can still be terminated.
@@ -129,9 +129,9 @@ class StatementService:
             self._runner.spawn(self._runner.run(Submission(session, request, batch, attachments)))
         return batch
 
-    async def _split(self, text: str) -> tuple[list[SentText], str]:
+    async def _split(self, text: str, caller: Caller) -> tuple[list[SentText], str]:
         """Split a text: its statements of a text, and the name of its first backslash command. Raises Refusal."""
-        items = await read_text(len(text), partial(split, text, self._settings.statements))
+        items = await read_text(len(text), partial(split, text, self._settings.statements), _whose(caller))
         if not items:
             raise InvalidRequest("request.statement contains no statement")
         commands = (item.name for item in items if isinstance(item, script.BackslashCommand))
@@ -252,7 +252,7 @@ class StatementService:
     ) -> list[Statement]:
         """The statements of a request, to be run in a session if it has one."""
         texts = [sql for sql, _ in given]
-        redacted = await read_text(sum(map(len, texts)), partial(redacted_statements, texts))
+        redacted = await read_text(sum(map(len, texts)), partial(redacted_statements, texts), _whose(caller))
         # If the caller may change the organization, a statement's organization is known only when it starts.
         organization = caller.organization
         if session is not None and self.organizations.is_embedded:
@@ -316,6 +316,11 @@ def _control_statement(parsed: ParsedStatement) -> DialectStatement | None:
             asked = parsed.statement()
             return asked if asked is not None and asked.is_control else None
     return None
+
+
+def _whose(caller: Caller) -> str:
+    """Whose turn reading a long text takes: that of an organization, or of a token for all of them."""
+    return caller.organization or caller.token_id
 
 
 def _named(request: StatementRequest, echo: ContextEcho) -> ContextEcho:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Final, TypeVar
+from weakref import WeakValueDictionary
 
 from msgspec import Struct
 
@@ -37,13 +38,22 @@ WARNING_NOT_RECORDED: Final = "the warning is not recorded because it may contai
 SentText = tuple[str, str]
 """The text of a statement as it was sent, and the semicolon after it, with the blanks between them."""
 
-_reader = ThreadPoolExecutor(1, thread_name_prefix="reading")
+READERS = 8
+"""Threads that read long texts. They share the interpreter with the event loop, which each delays by some 5 ms."""
+
+_readers = ThreadPoolExecutor(READERS, thread_name_prefix="reading")
+_turns: WeakValueDictionary[tuple[int, str], asyncio.Lock] = WeakValueDictionary()
 
 
-async def read_text(size: int, work: Callable[[], T]) -> T:
-    """Run a function that reads a text of `size` characters. For long texts there is one thread, so that the event loop
-    goes on meanwhile."""
-    return work() if size <= LONG else await asyncio.get_running_loop().run_in_executor(_reader, work)
+async def read_text(size: int, work: Callable[[], T], whose: str) -> T:
+    """Run a function that reads a text of `size` characters. Long texts are read in threads, so that the event loop
+    goes on meanwhile, and one of an organization at a time: 4 MB can take 10 s, for which others do not wait."""
+    if size <= LONG:
+        return work()
+    loop = asyncio.get_running_loop()
+    turn = _turns.setdefault((id(loop), whose), asyncio.Lock())
+    async with turn:
+        return await loop.run_in_executor(_readers, work)
 
 
 def split(text: str, most: int) -> list[script.Item]:
