@@ -207,7 +207,7 @@ def test_the_sample_data_and_what_is_yours(program: Program, tmp_path: Path) -> 
     assert "no sample data" in program("-c", "\\demo off").err
     ambiguous = program(str(tmp_path / "shop.duckdb"), "-c", "\\demo")
     assert ambiguous.code == 2
-    assert "the database is also called shop" in ambiguous.err
+    assert "database and schema would both be named shop" in ambiguous.err
     assert program("-c", "begin", "-c", "\\demo").code == 2
     assert program("--read-only", "-c", "\\demo").code == 2
 

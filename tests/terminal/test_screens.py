@@ -91,9 +91,9 @@ def test_long_texts_a_plan_and_an_open_parenthesis(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "work.duckdb", env=KINDS["256 colors"], rows=50, columns=100)
     terminal.prompt()
     terminal.type("\x1bOQ")
-    for ending in (";", " limit 2 offset 1 \\gx"):
+    for ending, footer in ((";", "3 rows"), (" limit 2 offset 1 \\gx", "2 rows")):
         terminal.enter(NOTES.replace("\n", " ") + ending)
-        terminal.wait("placed")
+        terminal.wait(footer)
         terminal.prompt()
     terminal.enter("explain select 1 as one where false;")
     terminal.prompt()

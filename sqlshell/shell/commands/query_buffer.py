@@ -61,7 +61,7 @@ async def go_background(shell: CommandShell, args: Args) -> None:
 async def go_set(shell: CommandShell, args: Args) -> None:
     """Run a statement and store its only row in variables. Each variable is named PREFIX plus the column name.
 
-    A NULL unsets the variable. The values are data: they cannot name a file, command or setting; see \\own.
+    A NULL unsets the variable. The values are data: they cannot name a file, command or setting; see \\trust.
     A column named like a variable of the shell, such as ON_ERROR_STOP, is refused."""
     prefix = args[0] if args else ""
     if prefix:
