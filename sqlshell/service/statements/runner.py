@@ -387,7 +387,8 @@ class Runner:
         batch = submission.batch
         statements = batch.statements[batch.at : batch.at + MOST_TOGETHER]
         for number, statement in enumerate(statements[1:], 1):
-            if not await read_text(len(statement.sql), statement.parsed.is_for_engine, statement.owner):
+            whose = statement.organization or statement.owner
+            if not await read_text(len(statement.sql), statement.parsed.is_for_engine, whose):
                 return statements[:number]
             self._settle_in(submission.session, statement)
         return statements
