@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import Final
 
+from sqlshell.sql.object_kinds import PLURALS, names
+
 
 def _words(text: str) -> tuple[str, ...]:
     return tuple(text.split())
@@ -23,26 +25,19 @@ TYPES: Final = _words(
 )
 """Names of types: first those of the interface, then those of the local service."""
 
-CREATE_OBJECTS: Final = _phrases(
-    "API_TOKEN, CHANGELOG, COMPUTE_POOL, DATABASE, DESCRIPTOR_SOURCE, ENTITY, FUNCTION, FUNCTION_SOURCE, INDEX,"
-    " MATERIALIZED VIEW, METRICS INTEGRATION, ORGANIZATION, ROLE, SCHEMA, SCHEMA_REGISTRY, SECRET,"
-    " SECURITY INTEGRATION, STORE, STREAM, TABLE"
-)
+CREATE_OBJECTS: Final = names("create")
 """What may follow CREATE."""
 
 CREATE_FILLERS: Final = ("OR", "REPLACE", "TEMP", "TEMPORARY", "UNIQUE", "RECURSIVE", "LOCAL")
 """What may be between CREATE and the kind of an object of the local service's engine."""
 
-DROP_OBJECTS: Final = tuple(sorted((*CREATE_OBJECTS, "RELATION", "USER")))
+DROP_OBJECTS: Final = names("drop")
 """What may follow DROP."""
 
-UPDATE_OBJECTS: Final = ("COMPUTE_POOL", "ENTITY", "SCHEMA_REGISTRY", "SECRET", "STORE")
+UPDATE_OBJECTS: Final = names("update")
 """What may follow UPDATE, other than a relation, if WITH follows the name."""
 
-LIST_OBJECTS: Final = _words(
-    "API_TOKENS CHANGELOGS COMPUTE_POOLS DATABASES DESCRIPTOR_SOURCES ENTITIES FUNCTIONS FUNCTION_SOURCES"
-    " INVITATIONS ORGANIZATIONS QUERIES RELATIONS ROLES SCHEMAS SCHEMA_REGISTRIES SECRETS STORES STREAMS USERS"
-)
+LIST_OBJECTS: Final = PLURALS
 """What may follow LIST."""
 
 SHOW_OBJECTS: Final = ("RELATIONS", "SCHEMAS", "STORES")
@@ -54,10 +49,7 @@ PRIVILEGES: Final = (
 )
 """What may follow CAN I."""
 
-DESCRIBE_OBJECTS: Final = (
-    *("COMPUTE_POOL", "DATABASE", "ENTITY", "FUNCTION", "QUERY", "RELATION", "ROLE", "SCHEMA", "SCHEMA_REGISTRY"),
-    *("SECRET", "STORE", "STREAM", "USER"),
-)
+DESCRIBE_OBJECTS: Final = names("describe")
 """What may follow DESCRIBE."""
 
 DESCRIBE_PARTS: Final = {
@@ -169,12 +161,6 @@ IN_GRAMMAR: Final = {
     "nullif": "(value, other)",
 }
 """Functions that are part of SQL's grammar on a server, which does not list them."""
-
-SYSTEM_TABLES: Final = (
-    *("compute_pools", "databases", "descriptor_sources", "entities", "function_sources", "functions", "queries"),
-    *("relations", "schema_registries", "schemas", "secrets", "stores"),
-)
-"""The tables of deltastream.sys, which describe the service, filtered by the caller's rights."""
 
 KEYWORDS: Final = frozenset(
     word

@@ -5,40 +5,31 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Iterable
 from typing import Final
 
 from sqlshell.sql.keywords import CREATE_OBJECTS, LOCAL_STATEMENTS, STATEMENTS
+from sqlshell.sql.object_kinds import OBJECT_KINDS, PLURALS, names
 from sqlshell.text import nearest
 
-_OBJECT: Final = {
-    "CREATE DATABASE": "CREATE DATABASE name",
-    "CREATE SCHEMA": "CREATE SCHEMA [IF NOT EXISTS] name [IN DATABASE database]",
-    "CREATE STORE": "CREATE STORE name WITH ('type' = 'files', 'uri' = '/path' [, 'writable' = TRUE])",
-    "CREATE STREAM": "CREATE STREAM name (column type [NOT NULL], …) [WITH ('store' = '…', 'value.format' = '…')]\n"
-    "CREATE STREAM name [WITH (…)] AS SELECT …",
-    "CREATE CHANGELOG": "CREATE CHANGELOG name (column type, …, PRIMARY KEY (column)) [WITH (…)]\n"
-    "CREATE CHANGELOG name [WITH (…)] AS SELECT … GROUP BY …",
-    "CREATE TABLE": "CREATE [OR REPLACE] [TEMP] TABLE [IF NOT EXISTS] name (column type [NOT NULL], …)\n"
-    "CREATE [OR REPLACE] [TEMP] TABLE name AS SELECT …",
-    "CREATE VIEW": "CREATE [OR REPLACE] [TEMP] VIEW name [(column, …)] AS SELECT …",
-    "CREATE MATERIALIZED VIEW": "CREATE MATERIALIZED VIEW name AS SELECT …",
-    "CREATE ENTITY": "CREATE ENTITY name [IN STORE store] [WITH ('kafka.partitions' = 1, …)]",
-    "CREATE INDEX": "CREATE [UNIQUE] INDEX name ON table (column, …)",
-    "CREATE FUNCTION": "CREATE FUNCTION name(argument type, …) RETURNS type LANGUAGE JAVA "
-    "WITH ('source.name' = '…', 'class.name' = '…')\n"
-    "CREATE [OR REPLACE] [TEMP] FUNCTION name(argument, …) AS expression",
-    "CREATE FUNCTION_SOURCE": "CREATE FUNCTION_SOURCE name WITH ('file' = '@path/file.jar' [, 'description' = '…'])",
-    "CREATE DESCRIPTOR_SOURCE": "CREATE DESCRIPTOR_SOURCE name WITH ('file' = '@path/file.desc')",
-    "CREATE COMPUTE_POOL": "CREATE COMPUTE_POOL name WITH ('concurrency' = 2, 'queue' = 100, 'timeout' = '10m')",
-    "CREATE ROLE": "CREATE ROLE name",
-    "CREATE SECRET": "CREATE SECRET name\n"
-    "  WITH ('type' = 'generic_string', 'secret_string' = '…' [, 'description' = '…'])",
-    "CREATE SCHEMA_REGISTRY": "CREATE SCHEMA_REGISTRY name WITH ('type' = 'CONFLUENT', 'uris' = 'https://…' [, …])",
-    "CREATE API_TOKEN": "CREATE API_TOKEN name [WITH ('role' = {'reader' | 'writer' | 'owner'})]",
-    "CREATE ORGANIZATION": "CREATE ORGANIZATION name",
-    "CREATE METRICS INTEGRATION": "CREATE METRICS INTEGRATION name WITH ('type' = '…', …)",
-    "CREATE SECURITY INTEGRATION": "CREATE SECURITY INTEGRATION name WITH ('type' = '…', …)",
+_LISTED: Final = {
+    "SCHEMAS": "SCHEMAS [IN DATABASE name]",
+    "RELATIONS": "{RELATIONS | TABLES} [IN {DATABASE | SCHEMA} name]",
+    "ENTITIES": "ENTITIES [IN STORE name]",
+    "QUERIES": "QUERIES [WITH ('all')]",
 }
+"""What LIST takes with some plurals."""
+_NOT_DROPPED: Final = ("ROLE", "USER", "METRICS INTEGRATION", "SECURITY INTEGRATION")
+
+
+def _one_of(verb: str, words: Iterable[str], rest: str) -> str:
+    """A verb with one of some words, on lines of a terminal's width."""
+    alternatives = " | ".join(word.replace(" ", "\u00a0") for word in words)
+    text = textwrap.fill(f"{verb} {{{alternatives}}} {rest}", 100, subsequent_indent="  ", break_long_words=False)
+    return text.replace("\u00a0", " ")
+
+
 SYNTAX: Final[dict[str, str]] = {
     "SELECT": "[WITH name AS (SELECT …), …]\nSELECT [DISTINCT] expression [AS name], … [FROM relation [alias], …]\n"
     "  [{INNER | LEFT | RIGHT | FULL | CROSS} JOIN relation {ON condition | USING (column, …)}] [WHERE condition]\n"
@@ -53,23 +44,26 @@ SYNTAX: Final[dict[str, str]] = {
     "DELETE": "DELETE FROM relation [USING relation] [WHERE condition]",
     "MERGE INTO": "MERGE INTO relation USING relation ON condition WHEN [NOT] MATCHED THEN …",
     "TRUNCATE": "TRUNCATE [TABLE | RELATION] relation",
-    **_OBJECT,
-    "DROP": "DROP {DATABASE | SCHEMA | STORE | STREAM | CHANGELOG | TABLE | VIEW | MATERIALIZED VIEW | RELATION | "
-    "INDEX |\n  FUNCTION | FUNCTION_SOURCE | DESCRIPTOR_SOURCE | COMPUTE_POOL | SECRET | SCHEMA_REGISTRY | API_TOKEN | "
-    "ORGANIZATION}\n  [IF EXISTS] name [CASCADE]\nDROP ENTITY name [IN STORE store]\n"
-    "DROP {ROLE | USER | METRICS INTEGRATION | SECURITY INTEGRATION} name      (not supported by the local service)",
+    **{f"CREATE {kind.name}": kind.create for kind in OBJECT_KINDS if kind.create},
+    "DROP": _one_of(
+        *("DROP", [name for name in (*names("drop"), "VIEW") if name not in {"ENTITY", *_NOT_DROPPED}]),
+        "[IF EXISTS] name [CASCADE]",
+    )
+    + "\nDROP ENTITY name [IN STORE store]\n"
+    + f"DROP {{{' | '.join(_NOT_DROPPED)}}} name      (not supported by the local service)",
     "ALTER": "ALTER TABLE name {ADD COLUMN column type | DROP COLUMN column | RENAME TO name}\n"
     "ALTER RELATION name SET description = '…'\n"
     "ALTER {COMPUTE_POOL | STORE | USER | …} name …      (not supported by the local service)",
-    "LIST": "LIST {ORGANIZATIONS | ROLES | DATABASES | SCHEMAS [IN DATABASE name] | STORES |\n"
-    "  {RELATIONS | TABLES} [IN {DATABASE | SCHEMA} name] | STREAMS | CHANGELOGS | ENTITIES [IN STORE name] |\n"
-    "  QUERIES [WITH ('all')] | SESSIONS | FUNCTIONS | FUNCTION_SOURCES | DESCRIPTOR_SOURCES | "
-    "COMPUTE_POOLS | USERS |\n  SECRETS | API_TOKENS | SCHEMA_REGISTRIES | INVITATIONS} [WHERE condition]\n"
+    "LIST": _one_of("LIST", (_LISTED.get(name, name) for name in (*PLURALS, "SESSIONS")), "[WHERE condition]") + "\n"
     "LIST ENGINE {RELATIONS | INDEXES | FUNCTIONS | TYPES | DATABASES | SCHEMAS | ROLES | PRIVILEGES | …}\n"
     "  [IN SCHEMA name] [WITH DETAILS]      (on PostgreSQL and Spark)",
     "DESCRIBE": "DESCRIBE RELATION [COLUMNS] name\nDESCRIBE ENTITY name [IN STORE store]\n"
-    "DESCRIBE {DATABASE | SCHEMA | STREAM | TABLE | STORE | COMPUTE_POOL | SECRET | SCHEMA_REGISTRY |\n"
-    "  FUNCTION | ROLE | USER} name\n"
+    + _one_of(
+        "DESCRIBE",
+        [name for name in (*names("describe"), "TABLE") if name not in {"ENTITY", "QUERY", "RELATION"}],
+        "name",
+    )
+    + "\n"
     "DESCRIBE QUERY [METRICS | EVENTS | STATE | HISTORY] id\n"
     "DESCRIBE {relation | CREATE … | INSERT …}\n"
     "DESCRIBE ENGINE {RELATION [COLUMNS | SQL] | FUNCTION SQL} name      (on PostgreSQL and Spark)",

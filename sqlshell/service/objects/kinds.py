@@ -1,6 +1,6 @@
 """The list of all kinds of objects, and what follows from it: the forms of statements, CAN I, and the system relations.
 
-A new kind is a class in this directory and a line here, and if it has a system relation, its plural in SYSTEM_TABLES.
+A new kind is a class in this directory, a line here, and a row of `sql/object_kinds.py`, which the shell reads as well.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, Nee
 from sqlshell.service.objects.result_rows import Facts, listed
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.sessions import Session
-from sqlshell.sql.keywords import SYSTEM_TABLES
+from sqlshell.sql.object_kinds import SYSTEM_TABLES
 
 KINDS: tuple[Kind, ...] = (
     database.Database(),

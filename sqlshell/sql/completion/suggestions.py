@@ -13,6 +13,7 @@ from sqlshell.sql.completion.catalog import Catalog, Column, Names, is_near, sho
 from sqlshell.sql.completion.expected import Expected, expected
 from sqlshell.sql.completion.scopes import TableReference
 from sqlshell.sql.identifiers import always_quoted, quoted
+from sqlshell.sql.object_kinds import SYSTEM_TABLES
 
 WITH_KEYS: Final = {
     "API_TOKEN": ("role", "roles"),
@@ -339,7 +340,7 @@ def _system(wanted: Expected, catalog: Catalog) -> Iterator[tuple[int, Suggestio
     for rank, name in catalog.names_of("system schema").matching(wanted.prefix):
         if not rank:
             yield 1, Suggestion(name, "schema", "system")
-    for rank, name in Names(f'deltastream.sys."{name}"' for name in keywords.SYSTEM_TABLES).matching(wanted.prefix):
+    for rank, name in Names(f'deltastream.sys."{name}"' for name in SYSTEM_TABLES).matching(wanted.prefix):
         if rank <= 2 and len(wanted.prefix) > 3:
             yield rank, Suggestion(name, "qualified", "system")
 
@@ -368,7 +369,7 @@ def _qualified(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[in
     if wanted.qualifier == ("deltastream",) and "sys".startswith(wanted.prefix):
         yield 0, Suggestion("sys", "schema")
     if wanted.qualifier == ("deltastream", "sys"):
-        for rank, name in Names(keywords.SYSTEM_TABLES).matching(wanted.prefix):
+        for rank, name in Names(SYSTEM_TABLES).matching(wanted.prefix):
             yield rank, Suggestion(always_quoted(name), "qualified", "system")
     if any(kind == "entity" or kind.startswith("relation") for kind in wanted.kinds):
         inside = dict(place.catalog.contents_of(wanted.qualifier))
