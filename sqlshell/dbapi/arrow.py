@@ -43,14 +43,16 @@ class ArrowResult:
         return self._table.connection.sql(self._query)
 
     def to_pandas(self) -> Any:
-        """A pandas DataFrame; decimals are objects of the class Decimal. Raises DataError."""
+        """A pandas DataFrame. Decimals are objects of the class Decimal; those in lists, maps and structs are floats
+        where pyarrow is not installed. Raises DataError."""
         import duckdb
         import pandas
 
+        through_arrow = importlib.util.find_spec("pyarrow") is not None
         exact = [
             name
             for name, column in zip(self.relation.columns, self._columns, strict=True)
-            if column.kind is Kind.DECIMAL
+            if column.kind is Kind.DECIMAL or (through_arrow and "DECIMAL" in column.type.upper())
         ]
         nothing = ", ".join(f"NULL AS {always_quoted(name)}" for name in exact)
         try:
@@ -73,7 +75,7 @@ class ArrowResult:
         if importlib.util.find_spec("pyarrow") is not None:
             # In a fifth of the time that DuckDB and Python take for it.
             columns = self.relation.project(", ".join(quoted)).to_arrow_table().columns
-            return dict(zip(names, (column.to_pandas() for column in columns), strict=True))
+            return dict(zip(names, (column.to_pandas(maps_as_pydicts="lossy") for column in columns), strict=True))
         texts = self.relation.project(", ".join(f"{name}::VARCHAR AS {name}" for name in quoted)).fetchnumpy()
         return {name: [None if text is None else Decimal(text) for text in texts[name].tolist()] for name in names}
 

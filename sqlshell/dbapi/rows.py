@@ -363,7 +363,24 @@ def _inside(text: str) -> Convert | None:
         return float
     if kind_ is Kind.DECIMAL:
         return _scaled(text)
-    return lambda value: convert(value) if isinstance(value, str) else value
+
+    return _or_text(text, convert)
+
+
+def _or_text(text: str, convert: Convert) -> Convert:
+    """Converts strings inside of JSON; as in columns, a value that Python's type cannot hold is its text."""
+
+    def inside(value: Any) -> Any:
+        if not isinstance(value, str):
+            return value
+        try:
+            return convert(value)
+        except _FLAWS:
+            if _exceeds(text, value):
+                return value
+            raise
+
+    return inside
 
 
 def _scaled(text: str) -> Convert:
@@ -387,7 +404,8 @@ _EXACT: Final = Context(prec=100)
 
 def _map(key: str, item: str) -> Convert | None:
     """A key of a nested type stays JSON: lists and dicts cannot be keys."""
-    of_key = None if kind(key) is Kind.NESTED else _scalar(key)
+    convert = None if kind(key) is Kind.NESTED else _scalar(key)
+    of_key = convert and _or_text(key, convert)
     of_item = _nested(item)
     if of_key is None and of_item is None:
         return None

@@ -109,6 +109,14 @@ def test_data_frames_have_exact_types(embedded: Connection) -> None:
         embedded.execute("select date 'infinity' as d").fetch_df("pandas")
 
 
+def test_nested_decimals_of_a_data_frame_are_exact(embedded: Connection) -> None:
+    pytest.importorskip("pyarrow")
+    sql = "select [1.10::decimal(9, 2), null] as l, map {'a': 1.5::decimal(3, 1)} as m, {'x': 0.1::decimal(2, 1)} as s"
+    row = embedded.execute(sql).fetch_df("pandas").iloc[0]
+    assert [*row.l] == [Decimal("1.10"), None]
+    assert (row.m, row.s) == ({"a": Decimal("1.5")}, {"x": Decimal("0.1")})
+
+
 def test_decimals_of_a_data_frame_do_not_require_pyarrow(embedded: Connection, monkeypatch: pytest.MonkeyPatch) -> None:
     sql = "select (i / 7)::decimal(38, 9) as d, if(i % 3 = 0, null, i)::decimal(9, 0) as n, sum(i) as h, 'x' as s \
            from range(-50, 60000) t(i) group by i order by i"

@@ -122,6 +122,8 @@ def test_instants_have_the_offset_of_the_time_zone(embedded: Connection) -> None
 def test_a_value_that_python_does_not_have_is_its_text(embedded: Connection, sql: str) -> None:
     found = embedded.execute(f"select 1, {sql} as d, ({sql})::varchar as t").fetchall()
     assert [(1, row[2], row[2]) for row in found] == found
+    [(items, pairs, text)] = embedded.execute(f"select [{sql}], map {{{sql}: 1}}, ({sql})::varchar").fetchall()
+    assert (items, pairs) == ([text], {text: 1})
 
 
 def both_ways(columns: Sequence[Column], rows: list[list[str | None]]) -> tuple[Any, Any]:
