@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from websockets.asyncio.server import ServerConnection, serve
+from websockets.asyncio.server import ServerConnection, serve, unix_serve
 from websockets.http11 import Request, Response
 
 METADATA = {
@@ -48,7 +48,9 @@ class Plane:
 
 
 @contextmanager
-def plane(*acts: Act, tls: ssl.SSLContext | None = None, refuse: int = 0, retry_after: str = "") -> Iterator[Plane]:
+def plane(
+    *acts: Act, tls: ssl.SSLContext | None = None, uds: str = "", refuse: int = 0, retry_after: str = ""
+) -> Iterator[Plane]:
     """`refuse` is a status that is answered instead of opening any websocket, `retry_after` its Retry-After."""
     state = Plane(list(acts))
     loop = asyncio.new_event_loop()
@@ -66,8 +68,12 @@ def plane(*acts: Act, tls: ssl.SSLContext | None = None, refuse: int = 0, retry_
             return response
 
         given: dict[str, Any] = {"compression": None, "max_size": None, "close_timeout": 0.5, "ssl": tls}
-        async with serve(state.serve, "127.0.0.1", 0, process_request=refused, **given) as server:
-            state.url = f"{'wss' if tls else 'ws'}://127.0.0.1:{next(iter(server.sockets)).getsockname()[1]}/streams/1"
+        given["process_request"] = refused
+        async with (
+            unix_serve(state.serve, uds, **given) if uds else serve(state.serve, "127.0.0.1", 0, **given) as made
+        ):
+            host = "localhost" if uds else f"127.0.0.1:{next(iter(made.sockets)).getsockname()[1]}"
+            state.url = f"{'wss' if tls else 'ws'}://{host}/streams/1"
             ready.set()
             await ended.wait()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import json
 import ssl
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -15,6 +16,7 @@ from sqlshell.client.http import retries
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.results.factory import ResultFactory
+from sqlshell.client.results.frames import open_stream
 from sqlshell.client.statements.client import Observer, StreamLimits
 from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
@@ -277,6 +279,18 @@ def test_by_tls_with_the_same_authorities(authority: Path) -> None:
     assert seen.rows == []
     assert seen.error is not None
     assert "cannot verify the certificate" in seen.error.message
+
+
+def test_by_a_unix_socket(tmp_path: Path) -> None:
+    path = str(tmp_path / "plane")
+
+    async def work(uri: str) -> list[bytes]:
+        async with open_stream(uri, parse(f"unix://{path}"), NetworkOptions()) as connection:
+            await connection.send_first("{}")
+            return await connection.frames(10)
+
+    with plane(sends(METADATA), uds=path) as there:
+        assert [json.loads(frame) for frame in asyncio.run(work(there.url))] == [METADATA]
 
 
 @pytest.mark.parametrize(

@@ -248,6 +248,15 @@ def test_parameters_are_nested_to_a_limit(engine: str, outer: Callable[[object],
         literals_for(engine).of(outer(outer(nested)))
 
 
+def test_the_levels_of_a_dict_count_from_the_list_around_it() -> None:
+    nested: object = 1
+    for _ in range(DEEPEST - 1):
+        nested = {"k": nested}
+    assert "1" in literals_for("postgresql").of(nested)
+    with pytest.raises(DataError, match="levels"):
+        literals_for("postgresql").of([nested])
+
+
 def test_subclasses_and_other_numbers_are_values_too(embedded: Connection) -> None:
     import enum
 

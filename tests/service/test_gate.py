@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cases import lines
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
@@ -32,108 +33,9 @@ def gated(place: Path) -> Iterator[Served]:
     stop(running)
 
 
-READS = [
-    "select * from '{p}/secret.csv'",
-    'select * from "{p}/secret.csv"',
-    "from '{p}/secret.csv'",
-    "table '{p}/secret.csv'",
-    "describe '{p}/secret.csv'",
-    "summarize '{p}/secret.csv'",
-    "pivot '{p}/secret.csv' on a",
-    "select * from t, '{p}/secret.csv'",
-    "select * from t join '{p}/secret.csv' on true",
-    "select (select a from '{p}/secret.csv')",
-    "with x as (from '{p}/secret.csv') select * from x",
-    "select * from read_csv('{p}/secret.csv')",
-    "select * from READ_CSV_AUTO('{p}/secret.csv')",
-    "select * from \"read_csv\"('{p}/secret.csv')",
-    "select * from read_csv/**/('{p}/secret.csv')",
-    "select * from read_csv -- x\n('{p}/secret.csv')",
-    "select * from main.read_text('{p}/secret.txt')",
-    "select * from system.main.read_text('{p}/secret.txt')",
-    "select * from read_text($${p}/secret.txt$$)",
-    "select * from read_blob('{p}/secret.txt')",
-    "select * from glob('{p}/*')",
-    "select * from sniff_csv('{p}/secret.csv')",
-    "select * from parquet_metadata('{p}/x.parquet')",
-    "select * from query('from ''{p}/secret.csv''')",
-    "select * from query_table('{p}/secret.csv')",
-    "select * from query('select content from read_text(''{p}/secret.txt'')')",
-    "select * from json_execute_serialized_sql(json_serialize_sql('from read_text(''{p}/secret.txt'')'))",
-    "select * from read_json_objects('{p}/secret.txt')",
-    "select * from read_duckdb('{p}/data/x')",
-    "select * from duckdb_secrets()",
-    "select * from duckdb_settings()",
-    "select current_setting('temp_directory')",
-    "create table q as from '{p}/secret.csv'",
-    "create table q as select * from read_csv('{p}/secret.csv')",
-    "create view q as from '{p}/secret.csv'",
-    "create view q as select * from read_text('{p}/secret.txt')",
-    "create macro q() as table from read_text('{p}/secret.txt')",
-    "create macro q() as table from '{p}/secret.csv'",
-    "create macro q(x) as (select content from read_text(x))",
-    "insert into t from '{p}/secret.csv'",
-    "insert into t select a from read_csv('{p}/secret.csv')",
-    "update t set a = x.a from '{p}/secret.csv' x",
-    "delete from t using '{p}/secret.csv' x",
-    "merge into t using '{p}/secret.csv' x on true when matched then delete",
-    "explain analyze select * from read_csv('{p}/secret.csv')",
-    "explain select * from read_csv('{p}/secret.csv')",
-    "copy t from '{p}/secret.csv'",
-    "set variable x = (select content from read_text('{p}/secret.txt'))",
-    "prepare x as select * from read_csv('{p}/secret.csv')",
-    "import database '{p}'",
-    "attach '{p}/data/service.sqlite' as q",
-    "attach '{p}/new.duckdb' as q",
-    "select * from st_read('{p}/secret.csv')",
-    "select * from sqlite_scan('{p}/data/service.sqlite', 'tokens')",
-    "call read_csv('{p}/secret.csv')",
-    "call query('from ''{p}/secret.csv''')",
-    "pragma database_list",
-    "pragma show_databases",
-]
+READS = lines("gate", "reads")
 
-WRITES = [
-    "copy t to '{p}/out/x.csv'",
-    "copy (select 1) to '{p}/out/x.csv' (format csv, use_tmp_file false)",
-    "with x as (copy t to '{p}/out/x.csv') select 1",
-    "with x as (COPY t to '{p}/out/x.csv') select * from x",
-    "explain analyze copy t to '{p}/out/x.csv'",
-    "export database '{p}/out/x'",
-    "attach '{p}/out/x.duckdb'",
-    "create secret x (type s3)",
-    "create persistent secret x (type s3)",
-    "install httpfs",
-    "load httpfs",
-    "load '{p}/out/x'",
-    "force install httpfs from 'http://localhost'",
-    "set temp_directory = '{p}/out'",
-    "set enable_external_access = true",
-    "set allowed_directories = ['/']",
-    "set global search_path = 'main'",
-    "set global memory_limit = '1GB'",
-    "set memory_limit = '1GB'",
-    "set threads = 1",
-    "set lock_configuration = false",
-    "reset lock_configuration",
-    "pragma enable_profiling",
-    "pragma profiling_output = '{p}/out/x'",
-    "set log_query_path = '{p}/out/x'",
-    "call enable_logging()",
-    "select * from enable_logging()",
-    "select write_log('x')",
-    "checkpoint",
-    "select * from checkpoint()",
-    "vacuum into '{p}/out/x'",
-    "detach local",
-    "select * from register_external_resource('x')",
-    "drop database deltastream",
-    "create table deltastream.sys.x (i int)",
-    "insert into deltastream.sys.x values (1)",
-    "drop view deltastream.sys.relations",
-    "update extensions",
-    "use system",
-]
+WRITES = lines("gate", "writes")
 
 
 @pytest.mark.parametrize("template", READS + WRITES)
@@ -206,42 +108,7 @@ def test_words_are_not_refused_where_they_are_only_words(gated: Served) -> None:
         ]
 
 
-ALLOWED = [
-    "select * from range(2)",
-    "select unnest([1, 2])",
-    "create or replace table q (i int)",
-    "create or replace temp table q2 as select 1 as i",
-    "create or replace view q3 as select * from q",
-    "create or replace macro plus(x) as x + 1",
-    "create schema if not exists sc",
-    "create index if not exists ix on q (i)",
-    "create sequence if not exists sq",
-    "alter table q add column if not exists j int",
-    "comment on table q is 'x'",
-    "insert into q values (1, 2)",
-    "truncate q",
-    "explain analyze select * from q",
-    "describe q",
-    "show tables",
-    "summarize q",
-    "set timezone = 'Europe/Berlin'",
-    "set schema = 'main'",
-    "set variable x = 3",
-    "reset timezone",
-    "begin",
-    "commit",
-    "with x as (select 1) select * from x",
-    "from q",
-    "table q",
-    "values (1)",
-    "(select 1)",
-    "pivot t on a using count(*)",
-    "analyze",
-    "drop view q3",
-    "select * from information_schema.tables",
-    "select * from duckdb_tables()",
-    "select nextval('sq')",
-]
+ALLOWED = lines("gate", "allowed")
 
 
 def test_ordinary_statements_run(gated: Served) -> None:
@@ -250,39 +117,9 @@ def test_ordinary_statements_run(gated: Served) -> None:
     assert [(sql, answer) for sql, answer in answers if answer["sqlState"] != "00000"] == []
 
 
-READER = [
-    "select 1",
-    "from t",
-    "describe t",
-    "list relations",
-    "explain select 1",
-    "begin",
-    "rollback",
-    "set timezone = 'UTC'",
-]
-DATA = [
-    "insert into t values (1)",
-    "update t set a = 1",
-    "delete from t where a = 7",
-    "with x as (insert into t values (1) returning a) select * from x",
-    "explain analyze insert into t values (1)",
-    "merge into t using (select 99 as a) x on t.a = x.a when matched then delete",
-    "truncate t",
-]
-OBJECTS = [
-    "create table n (i int)",
-    "drop table t",
-    "alter table t add column z int",
-    "create database n",
-    "create store n with ('uri' = '/tmp')",
-    "create compute_pool n",
-    "create stream n (i int)",
-    "create api_token n",
-    "create organization n",
-    "drop database local",
-    "stop compute_pool default",
-    "explain analyze create table n (i int)",
-]
+READER = lines("gate", "reader")
+DATA = lines("gate", "data")
+OBJECTS = lines("gate", "objects")
 
 
 def test_roles(gated: Served) -> None:

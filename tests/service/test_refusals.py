@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.cases import params
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
@@ -51,58 +52,14 @@ def client(refusing: Served) -> Iterator[Client]:
 @pytest.mark.parametrize(
     ("sql", "state", "message"),
     [
+        *params("refusals", "objects"),
         ("create role r", "0A000", f"cannot create a role: {PREDEFINED}"),
         ("drop role r", "0A000", f"cannot drop a role: {PREDEFINED}"),
-        ("drop database other.memory", "42601", 'at or near "database"'),
-        ("use compute_pool other.default", "42601", 'at or near "other"'),
-        ("drop api_token other.k", "42601", 'at or near "api_token"'),
-        ("create api_token a with ('role' = 'reader', 'roles' = 'owner')", "42601", "'role' or 'roles', not both"),
-        ("create compute_pool p with ('queue' = 1, 'queue' = 2)", "42601", "expected option 'queue' once"),
-        ("create api_token a with ('x' = 'y')", "42601", "unknown option 'x' of an API token"),
-        ("drop organization local", "2BP01", "cannot drop the last organization"),
-        ("describe drop_nothing", "3D020", "drop_nothing"),
-        ("list relations where name = 'x')", "42601", 'near ")" in the condition of WHERE'),
-        ("list nothings", "0A000", "LIST NOTHINGS is not supported by this service"),
-        ("list relations in schema nope", "3D003", "schema 'nope' does not exist"),
-        ("list relations in database nope", "3D002", "database 'nope' does not exist"),
-        ("truncate stream s", "0A000", "cannot truncate stream 's': a stream is append-only"),
-        ("truncate relation v", "0A000", "cannot truncate 'v': it is a view"),
-        ("alter stream t set description = 'x'", "3D020", "stream 't' does not exist"),
-        ("alter stream s set description = 'x', b = 'c'", "0A000", "can set only 'description', not 'b'"),
-        ("drop stream t", "3D020", "stream 't' does not exist"),
-        ("drop table s", "0A000", "local.main.s is a stream; use DROP STREAM local.main.s"),
-        ("update s set a = 1", "0A000", "a stream is append-only; use INSERT INTO"),
-        ("create table x as select * from s", "0A000", "a statement that reads a stream would never end"),
-        ("copy s to stdout", "0A000", "a statement that reads a stream would never end"),
-        ("select * from s a join s b on a.a = b.a", "0A000", "a join of streams is not supported"),
-        ("select sum(a) from s", "0A000", "the aggregate sum is not supported"),
-        ("select * from s order by a", "0A000", "ORDER is not supported"),
-        ("select '1' is json", "0A000", "IS JSON is not supported; use json_valid(value)"),
-        ("explain vacuum", "42501", "EXPLAIN of VACUUM is not allowed"),
-        ("explain (analyze) vacuum", "42501", "EXPLAIN of VACUUM is not allowed"),
-        ("explain (format nope) select 1", "22023", '"nope" is not a valid FORMAT argument'),
-        ("explain drop table t", "42501", "EXPLAIN of DROP is not allowed"),
-        ("create function f(1 int) returns int language java", "42601", "syntax error at '1 int': expected name TYPE"),
         (
             f"create function f(a {'x' * 100_000}) returns int language java",
             "53000",
             "the arguments of the function are longer than ",
         ),
-        ("create compute_pool default", "42P019", "compute pool 'default' already exists"),
-        ("drop compute_pool default", "2BP01", "cannot drop compute pool 'default': it is predefined"),
-        ("start compute_pool nope", "3D023", "compute pool 'nope' does not exist"),
-        ("stop compute_pool nope", "3D023", "compute pool 'nope' does not exist"),
-        ("use compute_pool nope", "3D023", "compute pool 'nope' does not exist"),
-        ("drop api_token nope", "3D020", "api token 'nope' does not exist"),
-        ("describe organization nope", "3D004", "organization 'nope' does not exist"),
-        ("describe user nope", "0A000", "DESCRIBE USER is not supported: this service has API tokens instead of users"),
-        ("create user u", "0A000", "CREATE USER is not supported: this service has API tokens instead of users"),
-        ("drop user u", "0A000", "DROP USER is not supported: this service has API tokens instead of users"),
-        ("describe create table t (i int)", "42P017", "table 't' already exists"),
-        ("describe create database local", "42P04", "database 'local' already exists"),
-        ("create database system", "42P04", "the name 'system' is reserved; choose another name for the database"),
-        ("create database ST", "42P04", "store 'st' already exists; databases and stores share one namespace"),
-        ("create store LOCAL with ('uri' = '/')", "42501", "directory '/' is not allowed"),
     ],
 )
 def test_of_objects_and_relations(client: Client, sql: str, state: str, message: str) -> None:
@@ -112,37 +69,7 @@ def test_of_objects_and_relations(client: Client, sql: str, state: str, message:
 
 @pytest.mark.parametrize(
     ("sql", "verb"),
-    [
-        ("create database d", "CREATE DATABASE"),
-        ("create database if not exists local", "CREATE DATABASE"),
-        ("drop database local", "DROP DATABASE"),
-        ("create store t with ('uri' = '{folder}')", "CREATE STORE"),
-        ("update store st with ('writable' = FALSE)", "UPDATE STORE"),
-        ("drop store st", "DROP STORE"),
-        ("create entity st.e", "CREATE ENTITY"),
-        ("drop entity st.made", "DROP ENTITY"),
-        ("insert into entity st.made value ('{}')", "INSERT INTO ENTITY"),
-        ("create stream s2 (a int)", "CREATE STREAM"),
-        ("create changelog c2 (a int)", "CREATE CHANGELOG"),
-        ("drop stream s", "DROP STREAM"),
-        ("create role r", "CREATE ROLE"),
-        ("create api_token a", "CREATE API_TOKEN"),
-        ("drop api_token a", "DROP API_TOKEN"),
-        ("create organization o", "CREATE ORGANIZATION"),
-        ("create secret u with ('type' = generic_string, 'secret_string' = 'v')", "CREATE SECRET"),
-        ("drop secret bare", "DROP SECRET"),
-        ("create schema_registry u with ('uris' = 'http://127.0.0.1:1')", "CREATE SCHEMA_REGISTRY"),
-        ("drop schema_registry closed", "DROP SCHEMA_REGISTRY"),
-        ("create compute_pool p", "CREATE COMPUTE_POOL"),
-        ("update compute_pool default with ('concurrency' = 3)", "UPDATE COMPUTE_POOL"),
-        ("stop compute_pool default", "STOP COMPUTE_POOL"),
-        ("create function_source f with ('file' = 'f.jar')", "CREATE FUNCTION_SOURCE"),
-        (
-            "create function f (x bigint) returns bigint language java with ('source.name' = 'f')",
-            "CREATE FUNCTION",
-        ),
-        ("drop function f(bigint)", "DROP FUNCTION"),
-    ],
+    params("refusals", "transactions"),
 )
 def test_of_what_cannot_be_rolled_back(client: Client, sql: str, verb: str) -> None:
     kinds = ("databases", "stores", "entities in store st", "streams", "api_tokens", "compute_pools", "secrets")
@@ -175,15 +102,7 @@ def test_a_transaction_keeps_its_organization(client: Client) -> None:
 
 @pytest.mark.parametrize(
     ("options", "state", "message"),
-    [
-        ("'type' = 'S3', 'uri' = '/x'", "0A000", "stores of type 'S3' are not supported"),
-        ("'type' = 'files'", "22023", "a store requires a directory: 'uri' = '/path'"),
-        ("'uri' = '/nope/x'", "22023", "directory '/nope/x' does not exist"),
-        ("'uri' = 'nope/x'", "22023", "'nope/x' is not an absolute path"),
-        ("'uri' = '{folder}', 'nope' = '1'", "3D008", "unknown option 'nope' of a file store"),
-        ("'uri' = '{folder}', 'writable' = 'perhaps'", "22023", "'writable': expected TRUE or FALSE, not 'perhaps'"),
-        ("'uri' = '/'", "42501", "directory '/' is not allowed (sqlshell serve --store-root)"),
-    ],
+    params("refusals", "stores"),
 )
 def test_of_stores(client: Client, options: str, state: str, message: str) -> None:
     folder = client.listed("list stores")[0]["Uri"] if "{folder}" in options else ""
@@ -195,48 +114,18 @@ def test_of_stores(client: Client, options: str, state: str, message: str) -> No
 @pytest.mark.parametrize(
     ("sql", "state", "message"),
     [
-        ("create entity e", "3D006", "no store selected for entity 'e'; add IN STORE name, or run USE STORE"),
-        ("create entity st.made", "42710", "entity 'st.made' already exists"),
-        ('create entity st."MADE"', "42710", "entity 'st.MADE' already exists"),
-        ('create entity st."a.csv"', "3D008", "only JSON files can be created"),
-        ('create entity st."a.b"', "3D008", "a name with a dot must end with one of .json, .jsonl, .ndjson"),
-        ('create entity st."a\\b"', "3D008", "control characters and backslashes are not allowed"),
-        ('create entity st.".x"', "3D008", "no part may be empty or begin with a dot"),
-        ('create entity st."d//x"', "3D008", "no part may be empty or begin with a dot"),
-        ('create entity st."nowhere/x"', "3D008", "directory 'nowhere' does not exist in store 'st'"),
-        ("create entity st.d", "42710", "file 'd' already exists in the directory of store 'st'"),
+        *params("refusals", "entities"),
         (
             f'create entity st."{"x" * 256}"',
             "42622",
             "the name is longer than 255 characters",
         ),
-        ("create entity st.e with ('a' = 'b')", "0A000", "option 'a' is not supported"),
-        ("drop entity st.nope", "3D008", "entity 'st.nope' does not exist"),
-        ("update entity st.nope with ('topic.x' = '1')", "3D008", "entity 'st.nope' does not exist"),
-        ("update entity st.made with ('x' = '1')", "0A000", "option 'x' is not supported"),
-        ("insert into entity st.nope value ('{}')", "3D008", "entity 'st.nope' does not exist"),
-        ("insert into entity st.\"x.csv\" value ('{}')", "0A000", "it is not a JSON entity"),
-        ("insert into entity st.\"list.json\" value ('{}')", "0A000", "does not contain one JSON object per line"),
-        ("insert into entity s value ('{}')", "0A000", "'s' is a stream, not an entity of a store"),
-        ("insert into entity st.made value ('[1]')", "22032", 'expected an object such as {"key": 1}'),
-        ('insert into entity st.made value (\'{"a":1,"a":2}\')', "22032", "an object contains a duplicate key"),
-        ('insert into entity st.made value (\'{"a":{"b":1,"b":2}}\')', "22032", "an object contains a duplicate key"),
-        ("insert into entity st.made value ('{\"a\":')", "22032", "not a valid JSON record: Input data was truncated"),
         (
             f"insert into entity st.made value ('{{\"a\":{'[' * 100}{']' * 100}}}')",
             "22032",
             "objects and lists are nested more than 100 levels deep",
         ),
         (f'insert into entity st.made value (\'{{"a":"{"x" * 1_000_000}"}}\')', "53000", "the maximum is 1000000"),
-        ("insert into entity st.made value ('{}'), ('{}')", "0A000", "INSERT INTO ENTITY accepts one record"),
-        ("insert into entity made in store nope value ('{}')", "3D006", "store 'nope' does not exist"),
-        (
-            "insert into entity made in store st value ('{}') with ('store' = 'b')",
-            "22023",
-            "IN STORE 'st' and option 'store' = 'b' name different stores",
-        ),
-        ("select * from st.x.csv", "3D020", 'the name of the entity must be quoted: st."x.csv"'),
-        ("select * from st.nope", "3D020", "entity 'st.nope' does not exist; run LIST ENTITIES IN STORE st"),
     ],
 )
 def test_of_entities(client: Client, sql: str, state: str, message: str) -> None:

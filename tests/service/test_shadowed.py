@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from sqlshell.sql.identifiers import always_quoted
+from tests.cases import lines
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
@@ -35,41 +36,7 @@ insert into flow values (1);
 create database other;
 """
 COLUMNS = [["id", "INTEGER", "false"], ["part", "INTEGER", "true"], ["name", "VARCHAR", "false"]]
-LOOKS = [
-    "describe table kept",
-    "describe view seen",
-    "describe stream flow",
-    "describe relation columns kept",
-    "describe relation columns seen",
-    'describe entity columns "top.csv" in store files',
-    "list databases",
-    "list databases where name = 'other'",
-    "list schemas",
-    "list relations",
-    "list relations where name = 'kept' and created_at > '2001-01-01'",
-    "list stores where name = 'nosuch'",
-    "list engine relations with details",
-    "list engine columns with details",
-    "list engine foreign_keys",
-    "list engine indexes with details",
-    "list engine types with details",
-    "describe engine relation kept with details",
-    "describe engine relation columns seen with details",
-    "describe engine relation sql kept",
-    "describe engine function sql plus",
-    "select name, type from deltastream.sys.relations order by all",
-    "select * from deltastream.sys.databases order by all",
-    "select * from deltastream.sys.stores order by all",
-    'print entity "top.csv" in store files',
-    'select * from files.main."top.csv"',
-    "select * from nested",
-    "select * from kept",
-    "delete from flow",
-    "use database nosuch",
-    "use database other",
-    "use schema public",
-    "use database local",
-]
+LOOKS = lines("shadowed", "looks")
 
 
 @pytest.fixture(scope="module")

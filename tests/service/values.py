@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from tests.cases import lines
+
 SCALARS = {
     "BOOLEAN": ["true", "false"],
     "TINYINT": ["-128", "127"],
@@ -58,33 +60,7 @@ SCALARS = {
 }
 """Texts by the type that they are cast to."""
 
-OTHERS = [
-    "NULL",
-    "[]",
-    "MAP {}",
-    "NULL::STRUCT(a BLOB, t TIMESTAMPTZ)",
-    "NULL::BLOB[]",
-    "NULL::MAP(VARCHAR, BLOB)",
-    "(NULL::INTEGER, NULL::BLOB)",
-    "[NULL::STRUCT(a BLOB), {'a': 'ab'::BLOB}]",
-    "[1, NULL, 3]::INTEGER[3]",
-    "['nan'::DOUBLE, 1, NULL]::DOUBLE[3]",
-    "[['ab'::BLOB], NULL, []]",
-    "'ab'::BLOB::VARIANT",
-    "'nan'::DOUBLE::VARIANT",
-    "1.50::DECIMAL(4,2)::VARIANT",
-    "{'a': 1.50, 'b': ['x', NULL]}::VARIANT",
-    "TIMESTAMPTZ '2023-12-30 03:37:45+00'::VARIANT",
-    "union_value(k := NULL::INTEGER)",
-    "union_value(k := 'ab'::BLOB)::UNION(k BLOB, n INTEGER)",
-    "5::UNION(k BLOB, n INTEGER)",
-    "TIMESTAMPTZ '2023-12-30 03:37:45+00'::UNION(n INTEGER, t TIMESTAMPTZ)",
-    "'2023-12-30 03:37:45Z'::VARCHAR::UNION(s VARCHAR, t TIMESTAMPTZ)",
-    "MAP {5::UNION(n INTEGER, s VARCHAR): 'ab'::BLOB, '5'::VARCHAR::UNION(n INTEGER, s VARCHAR): NULL}",
-    "MAP {'b': 1, 'a': 2}",
-    "{'a b': 1, 'quote\"': 'ab'::BLOB, 'comma, <x>': [1.5::FLOAT]}",
-    "{'t': TIMESTAMPTZ '2023-12-30 03:37:45+00', 'text': '2023-12-30 03:37:45Z', 'n': 1e300, 'i': [1, 2]}",
-]
+OTHERS = lines("values", "others")
 
 WRAPPED = (
     "[{0}, NULL]",
