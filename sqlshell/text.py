@@ -31,6 +31,11 @@ def byte_size(size: int) -> str:
     return f"{size / 1000:.1f} kB"
 
 
+def short_id(statement_id: str) -> str:
+    """The beginning of a statement's ID, which tells it from others and which commands accept."""
+    return statement_id.partition("-")[0] or statement_id
+
+
 def format_count(number: int, noun: str, plural: str = "") -> str:
     """A number with its noun: `1 row`, `2,000 rows`. `plural` is a plural that does not only add an s."""
     return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"

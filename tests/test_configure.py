@@ -133,7 +133,7 @@ def test_the_context_and_where_it_came_from(program: Program, env: dict[str, str
     lines = [line.split() for line in found.err.splitlines()]
     assert ["timezone", "Asia/Tokyo", "flag"] in lines
     assert ["schema", "main", "profile", "work"] in lines
-    assert ["database", "local", "echo"] in lines
+    assert ["database", "local", "service"] in lines
     assert ["store", "kafka", "\\context", "set"] in lines
     for wrong in ("\\context set", "\\context set nonsense x", "\\context reset a b", "\\context frobnicate"):
         assert program("work", "-c", wrong, env=env).code == 2

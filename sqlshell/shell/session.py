@@ -164,7 +164,7 @@ class Session(Struct):
         state.default_role = state.default_role if state.context.role else adopted.role
         before, state.context = dict(state.context.parts()), adopted
         state.changed_parts |= {name for name, value in state.context.parts() if value != before[name] and before[name]}
-        state.sources |= {name: "echo" for name, value in state.context.parts() if value != before[name]}
+        state.sources |= {name: "service" for name, value in state.context.parts() if value != before[name]}
 
     @contextlib.contextmanager
     def protecting_context(self, sql: Sql) -> Iterator[None]:

@@ -433,7 +433,7 @@ def test_the_scripts_behind_a_failure_are_told(program: Program, tmp_path: Path)
     (tmp_path / "a.sql").write_text("select 1;")
     done = program("-q", "-c", "select 1 as a", "-c", "selec 2", "-c", "select 3", "-f", "a.sql", "-f", "a.sql")
     assert done.code == 1
-    assert "warning: 1 -c option and 2 -f options were not run" in done.err
+    assert "warning: 1 more -c and 2 more -f were not run" in done.err
     assert "not run" not in program("-q", "-c", "select 1 as a", "-c", "selec 2").err
     assert "not run" not in program("-q", "--on-error", "continue", "-c", "selec 2", "-c", "select 3").err
 

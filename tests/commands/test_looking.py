@@ -264,7 +264,7 @@ def test_letters_stand_together(program: Program) -> None:
     head = "schema,name,type\n"
     unaligned = c.replace(",", "|")
     assert done.out == f"{head}{a}{b}{head}{a}{b}{c}{head}{unaligned}"
-    assert done.err == "Format is unaligned.\nTuples only is on.\nFormat is table.\nOption format is table.\n"
+    assert done.err == "Format is unaligned.\nTuples only is on.\nFormat is table.\nformat is table\n"
 
 
 def test_quoted_names_are_meant_exactly(program: Program) -> None:
@@ -312,10 +312,10 @@ def test_what_is_not_there(program: Program) -> None:
         done = program("-q", "-c", f"{made}\\d {name}")
         assert "did you mean shop.orders?" in done.err, done.err
     done = program("-q", "-c", f"{made}\\d")
-    assert "nothing found; \\d shop.* lists the relations of the schema shop" in done.err, done.err
+    assert "no relations in schema main; \\d shop.* lists the relations of the schema shop" in done.err, done.err
     done = program("-q", "-c", "create sequence numbers; \\ds")
-    assert "no stores found; \\d lists sequences" in done.err, done.err
-    assert "no indexes found" in program("-q", "-c", "\\di").err
+    assert "no stores; \\d lists sequences" in done.err, done.err
+    assert "no indexes;" in program("-q", "-c", "\\di").err
     assert "did you mean .tables?" in program("-q", "-c", ".tabels").err
     assert "did you mean \\quit?" in program("-q", "-c", "\\quti").err
     done = program("-q", "-c", "create macro twice(x) as x * 2", "-c", "\\sf twise")

@@ -93,7 +93,7 @@ def test_options_of_one_result(program: Program, tmp_path: Path) -> None:
         "select 3 as a \\g (format=jsonl) |cat\n\\echo on\n\\pset format\n"
     )
     done = program("-q", stdin=script)
-    assert (done.err, done.code) == ("Option format is table.\n", 0)
+    assert (done.err, done.code) == ("format is table\n", 0)
     assert done.out == 'a,b\n1,-\n{"a":3}\non\n'
     assert tmp_path.joinpath("b c.csv").read_text() == "2\n"
 

@@ -78,7 +78,7 @@ def test_a_session_is_that_of_its_connection() -> None:
     assert (session.connection, session.context, session.target, session.embedded) == (given, context, "first", True)
     assert (session.transaction, session.redact("a"), state.client) == (state.transaction, "<a>", given.client)
     assert (state.sources, state.default_role, state.changed_parts) == ({"database": "flag"}, "", set())
-    state.sources["role"] = "echo"
+    state.sources["role"] = "service"
     # The next session on the connection begins as this one did.
     assert given.sources == {"database": "flag"}
 
@@ -116,7 +116,7 @@ def begun(context: SessionContext = BEFORE) -> Session:
             ContextEcho(database_name="e", store_name="st", role_name="other"),
             {
                 "context": SessionContext(role="other", database="e", schema="s", store="st"),
-                "sources": {"role": "echo", "database": "echo", "schema": "profile", "store": "echo"},
+                "sources": {"role": "service", "database": "service", "schema": "profile", "store": "service"},
                 "changed": {"database", "role"},
                 "role": "public",
             },
@@ -126,7 +126,7 @@ def begun(context: SessionContext = BEFORE) -> Session:
             ContextEcho(role_name="admin", organization_id="o"),
             {
                 "context": SessionContext(role="admin", organization="o"),
-                "sources": {**SOURCES, "role": "echo", "organization": "echo"},
+                "sources": {**SOURCES, "role": "service", "organization": "service"},
                 "changed": set(),
                 "role": "admin",
             },
@@ -136,7 +136,7 @@ def begun(context: SessionContext = BEFORE) -> Session:
             ContextEcho(schema_name=""),
             {
                 "context": SessionContext(role="r", database="d"),
-                "sources": {"database": "flag", "schema": "echo"},
+                "sources": {"database": "flag", "schema": "service"},
                 "changed": {"schema"},
                 "role": "public",
             },
@@ -188,7 +188,7 @@ ECHO = ContextEcho(database_name="d", schema_name="s")
             ContextEcho(schema_name="main"),
             "the current schema is now 'main'\nselect another with USE SCHEMA NAME or \\context set schema NAME",
             SessionContext(role="r", database="d", schema="main"),
-            {"database": "flag", "schema": "echo"},
+            {"database": "flag", "schema": "service"},
         ),
         (
             "3D002",
@@ -196,7 +196,7 @@ ECHO = ContextEcho(database_name="d", schema_name="s")
             ContextEcho(database_name="local", schema_name="main"),
             "the current database is now 'local'\nselect another with USE DATABASE NAME or \\context set database NAME",
             SessionContext(role="r", database="local", schema="main"),
-            {"database": "echo", "schema": "echo"},
+            {"database": "service", "schema": "service"},
         ),
         (
             "3D002",
@@ -212,7 +212,7 @@ ECHO = ContextEcho(database_name="d", schema_name="s")
             ContextEcho(database_name="e", store_name="st"),
             "",
             SessionContext("", "r", "d", "s", "st"),
-            {**SOURCES, "store": "echo"},
+            {**SOURCES, "store": "service"},
         ),
     ],
 )

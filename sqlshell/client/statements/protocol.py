@@ -425,7 +425,10 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
             return Fail(ServiceError(f"{base} refused the request{tail or ' (400)'}", traced, where))
         case 401:
             hint = "set SQLSHELL_TOKEN, or use --token-file FILE, with the URL as TARGET"
-            return Fail(NotAuthenticated(f"{base} rejected the token{tail}", hint, where))
+            # RFC 6750, section 3.1: there is an error code where a token was sent, and only there.
+            sent = "error=" in headers.get("www-authenticate", "error=")
+            said = f"rejected the token{tail}" if sent else "requires a token"
+            return Fail(NotAuthenticated(f"{base} {said}", hint, where))
         case 403:
             hint = "the token may lack the required permission: use another role or token"
             return Fail(NotAuthenticated(f"{base} denied the request{tail}", hint, where))

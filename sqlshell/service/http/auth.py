@@ -115,7 +115,7 @@ class Gate:
         if len(given) > 1:
             return _denied("the request has more than one Authorization header")
         if caller is None:
-            return _denied("invalid token" if any(given) else "a bearer token is required")
+            return _denied("invalid token") if any(given) else _denied("a bearer token is required", error="")
         if connection is not None and (refusal := connection.note_token(caller.token_id)):
             return message(refusal, 429, {"Connection": "close"})
         scope["caller"] = caller
@@ -146,8 +146,9 @@ class Gate:
         return replace(caller, by_plane=True) if caller is not None else None
 
 
-def _denied(text: str) -> Response:
-    return message(text, 401, {"WWW-Authenticate": "Bearer", "Connection": "close"})
+def _denied(text: str, *, error: str = ' error="invalid_token"') -> Response:
+    # Without an error code if no token was sent (RFC 6750, section 3.1).
+    return message(text, 401, {"WWW-Authenticate": f"Bearer{error}", "Connection": "close"})
 
 
 def caller_of(request: Request) -> Caller:

@@ -58,7 +58,7 @@ async def alignment(shell: CommandShell, args: Args) -> None:
 async def field_separator(shell: CommandShell, args: Args) -> None:
     """Show or set the field separator of the unaligned format: \\f ',' or \\f '\\t'"""
     given = SEPARATOR.read(args[0], "\\f") if args else shell.session.options.fieldsep
-    message = f"Field separator is {SEPARATOR.shown(given)}."
+    message = f'Field separator is "{SEPARATOR.shown(given)}".'
     if args:
         shell.set_options({"fieldsep": given})
     shell.say(message)
@@ -131,7 +131,7 @@ async def pset(shell: CommandShell, args: Args) -> None:
     elif isinstance(value, bool):
         value = not value
     text = shown(setting, not value if inverted else value) if value is not None else "the default of the format"
-    message = f"Option {'tuples_only' if inverted else name} is {text}."
+    message = f"{'tuples_only' if inverted else name} is {text}"
     if len(args) > 1 or value != before:
         shell.set_options({name: value})
     shell.say(message)
@@ -173,7 +173,10 @@ def _allowed(name: str) -> str:
 
 def shown(setting: Setting, value: Any) -> str:
     """Return the value of an option for people."""
-    return "(default of the format)" if value is None else setting.kind.shown(value)
+    if value is None:
+        return "(default of the format)"
+    text = setting.kind.shown(value)
+    return f'"{text}"' if setting.kind.metavar == "TEXT" else text
 
 
 COMMANDS = (expanded, choose_format, alignment, field_separator, timing, theme, rows_only, pset)

@@ -92,6 +92,8 @@ async def show_context(shell: CommandShell, args: Args) -> None:
     session = shell.session
     # The response to LIST ENGINES contains the context of the session.
     engine = [] if args else await _engine(shell)
+    if not args.plus:
+        engine = [row for row in engine if row[0] not in {"supports", "lacks"}]
     context, sources = session.context, session.state.sources
     chosen: dict[str, str] = {}
     if args and args[0] == "set":
@@ -108,12 +110,15 @@ async def show_context(shell: CommandShell, args: Args) -> None:
         chosen = dict.fromkeys(names, "initial value")
     if chosen:
         shell.set_context(context, chosen)
-    shell.say(_described(session.target, context, sources | chosen, engine))
+    # The embedded service has one organization.
+    hidden = {"organization"} if session.embedded and not args.plus else set()
+    parts = [part for part in context.parts() if part[0] not in hidden]
+    shell.say(_described(session.target, parts, sources | chosen, engine))
 
 
 @command("conninfo", aliases=("conninfo+",))
 async def show_connection(shell: CommandShell, args: Args) -> None:
-    """Say in one sentence what the shell is connected to. \\conninfo+ shows what \\context does."""
+    """Say in one sentence what the shell is connected to. \\conninfo+ also shows what the engine can do."""
     if args.plus:
         await show_context.body(shell, args)
         return
@@ -152,12 +157,15 @@ async def _engine(shell: CommandShell) -> list[tuple[str, str, str]]:
 
 
 def _described(
-    target: str, context: SessionContext, sources: Mapping[str, str], engine: Sequence[tuple[str, str, str]] = ()
+    target: str,
+    parts: Sequence[tuple[str, str]],
+    sources: Mapping[str, str],
+    engine: Sequence[tuple[str, str, str]] = (),
 ) -> str:
     """The target and the parts of a context, a line each, with their sources."""
     rows = [("target", printable(target), ""), *engine] + [
         (name.replace("_", " "), printable(value) or "(not set)", sources.get(name, "") if value else "")
-        for name, value in context.parts()
+        for name, value in parts
     ]
     width = max(len(name) for name, _, _ in rows)
     values = max(len(value) for name, value, source in rows if source) if any(source for _, _, source in rows) else 0

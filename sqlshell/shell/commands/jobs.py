@@ -81,7 +81,7 @@ async def wait(shell: CommandShell, args: Args) -> None:
     state, message = await shell.background.wait(entry.id, shell.session.context)
     if sqlstate.failed(state):
         raise StatementError(message or "the statement failed", where=Where(state, entry.id))
-    shell.say(f"{entry.id} has finished; \\fetch {entry.id} shows its result")
+    shell.say(f"{entry.id} has finished; \\fetch {args[0]} shows its result")
 
 
 @command("cancel", "[ID]", aliases=("!abort",), data=("ID",))

@@ -170,11 +170,13 @@ async def watch(shell: CommandShell, args: Args) -> None:
                     )
         except ValueError:
             raise UsageError(f"\\watch: {value!r} is not a number", "example: \\watch i=5 c=10 m=1") from None
-    if not 0 <= seconds < 1e7 or min(limits.values(), default=1) < 1:
-        raise UsageError(
-            "\\watch: a number is out of range",
-            "SECONDS must not be negative, and TIMES and ROWS must be at least 1; example: \\watch i=5 c=10 m=1",
-        )
+    if not 0 <= seconds < 1e7:
+        raise UsageError("\\watch: SECONDS must not be negative, and less than 10,000,000", "example: \\watch i=5")
+    for letter, name in (("c", "times"), ("m", "min_rows")):
+        if limits.get(name, 1) < 1:
+            raise UsageError(
+                f"\\watch: {letter} must be at least 1, not {limits[name]}", "example: \\watch i=5 c=10 m=1"
+            )
     await shell.repeat(args.name, seconds, limits.get("times", 0), limits.get("min_rows", 0))
 
 

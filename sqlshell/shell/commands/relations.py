@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface import sqlstate
+from sqlshell.output.text.cells import printable
 from sqlshell.result import Result, Rows
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, Command, command
@@ -73,7 +74,9 @@ async def list_relations(shell: CommandShell, args: Args, kinds: Sequence[str]) 
     columns, rows = objects.shown(database=args.plus and not await engine_of(shell))
     if shell.result_output.for_people:
         if not rows:
-            shell.say(no_match_message(args, await _elsewhere(shell)))
+            schema = shell.session.context.schema
+            what = f"{kinds[0] if kinds else 'relation'}s{f' in schema {printable(schema)}' if schema else ''}"
+            shell.say(no_match_message(args, await _elsewhere(shell), what))
             return
         rows = blank(rows)
     await shell.show(table_of([(title_of(column.name), column.type) for column in columns], rows))

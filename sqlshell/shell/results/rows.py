@@ -63,9 +63,9 @@ def blank(rows: Rows) -> Rows:
     return [[value or "" for value in row] for row in rows]
 
 
-def no_match_message(pattern: Sequence[str], hint: str = "", what: str = "") -> str:
+def no_match_message(pattern: Sequence[str], hint: str, what: str) -> str:
     """The message for an empty list; `what` is what it lists, such as "indexes"."""
-    message = f"nothing matches {pattern[0]}" if pattern else f"no {what} found" if what else "nothing found"
+    message = f"nothing matches {pattern[0]}" if pattern else f"no {what}"
     return f"{message}; {hint}" if hint else message
 
 

@@ -230,7 +230,7 @@ class Background:
         """The command that fetches its result, if there is one."""
         if self._former_label or not (self._client.can_refetch or purpose):
             return ""
-        return f"; \\fetch {job.statement_id} {purpose}".rstrip()
+        return f"; \\fetch {job.number} {purpose}".rstrip()
 
 
 def find_entry(journal: Journal, start: str) -> JournalEntry | None:

@@ -41,7 +41,7 @@ from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.statement import LexedSubmission, Running
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.kinds import is_repeatable
-from sqlshell.text import byte_size, duration, format_count
+from sqlshell.text import byte_size, duration, format_count, short_id
 
 CANCEL_SECONDS = 10.0
 """How long an interrupted script waits for the service to cancel its statement, in seconds."""
@@ -445,14 +445,18 @@ class Foreground:
         if ends or not (self._client.can_refetch and statement_id):
             return ""
         command = "\\fetch" if self._session.interactive else "sqlshell fetch"
-        return f"{command} {statement_id} {purpose}"
+        # An ID is known by its beginning at a prompt, whose journal has the statement.
+        return f"{command} {short_id(statement_id) if self._session.interactive else statement_id} {purpose}"
 
     def _record_failure(self, running: Running, error: ShellError) -> None:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
-            ends = "it is canceled, because the embedded service ends with this shell; use a longer --timeout"
-            error.hint = f"it is still running; {fetch_hint}" if fetch_hint else ends
+            if fetch_hint:
+                error.hint = f"it is still running; {fetch_hint}"
+            else:
+                # The embedded service ends with this shell.
+                error.message = f"canceled after {self._client.wait_limit or 0:g} s (--timeout)"
         if self._in_doubt(running, error) and (
             fetch_hint := self._fetch_hint(running.statement_id, "shows its outcome")
         ):

@@ -14,7 +14,7 @@ from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import ExitSignalHandler, handle_signal, run_to_completion
 from sqlshell.shell.session import SessionState
 from sqlshell.shell.shell import Shell
-from sqlshell.text import not_run
+from sqlshell.text import was_or_were
 
 
 def run_batch(
@@ -91,4 +91,5 @@ async def _end_transaction(shell: Shell, state: SessionState) -> None:
 def _scripts_not_run(scripts: Sequence[tuple[str, str]]) -> str:
     """How many scripts were not run, by their options."""
     kinds = [kind for kind, _ in scripts]
-    return not_run((kinds.count("command"), "-c option"), (kinds.count("file"), "-f option"))
+    left = [f"{kinds.count(kind)} more {flag}" for kind, flag in (("command", "-c"), ("file", "-f")) if kind in kinds]
+    return f"{' and '.join(left)} {was_or_were(len(kinds))} not run"

@@ -47,10 +47,10 @@ LONG = "select " + ", ".join(str(number) for number in range(40))
 @pytest.mark.parametrize(
     ("sql", "answer", "label", "said"),
     [
-        ("select 1", Answer(), "", "[1] finished (1 row, TIME): select 1; \\fetch id1"),
+        ("select 1", Answer(), "", "[1] finished (1 row, TIME): select 1; \\fetch 1"),
         ("select 1", Answer(), "other", "other [1] finished (1 row, TIME): select 1"),
         ("insert 1", Answer(rows=()), "", "[1] finished (TIME): insert 1"),
-        (LONG, Answer(), "", "[1] finished (1 row, TIME): select 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10…; \\fetch id1"),
+        (LONG, Answer(), "", "[1] finished (1 row, TIME): select 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10…; \\fetch 1"),
         ("wrong", Answer(rows=(), error=failure()), "", "[1] failed (42601): wrong: wrong"),
         ("wrong", Answer(rows=(), error=failure()), "other", "other [1] failed (42601): wrong: wrong"),
         ("slow", Answer(rows=(), error=failure("57000", "stop")), "", "[1] was canceled (57000): slow: stop"),

@@ -212,7 +212,7 @@ def test_a_stream_in_the_background_is_left_to_the_service(can_refetch: bool) ->
     client = Streaming()
     client.can_refetch = can_refetch
     core = after(client, "select * from s;&\n\\wait\n")
-    assert "[1] is streaming: select * from s; \\fetch id1 shows the stream" in core.err
+    assert "[1] is streaming: select * from s; \\fetch 1 shows the stream" in core.err
     assert [rows.closed for rows in client.open] == [True]
     assert "ended" not in " ".join(core.events)
     assert core.out == ""
@@ -234,7 +234,7 @@ def test_what_is_said_of_the_end_of_a_background_statement(
     core = after(client, "select 1;&\n\\wait\n")
     line = next(line for line in core.err.splitlines() if " finished (" in line)
     assert said in line
-    assert line.endswith("; \\fetch id1" if can_refetch and rows else ": select 1")
+    assert line.endswith("; \\fetch 1" if can_refetch and rows else ": select 1")
     assert ("row" in line) == bool(rows)
 
 

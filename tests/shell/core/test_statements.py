@@ -24,7 +24,7 @@ def test_the_order_of_events() -> None:
     assert core.events == ["submit select 1", "began id1", "echo", "rows shown", "ended id1 00000 1", "read"]
     assert core.out == "a\n1\n"
     assert (core.session.context.database, core.session.context.schema) == ("d", "s")
-    assert core.session.state.sources["database"] == "echo"
+    assert core.session.state.sources["database"] == "service"
     left = {"LAST_STATEMENT_ID": "id1", "ROW_COUNT": "1", "SQLSTATE": "00000", "ERROR": "false", "ELAPSED": "0.250"}
     assert core.texts() == left
     assert core.shell.exit == Exit.DONE
