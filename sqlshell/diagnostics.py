@@ -53,7 +53,7 @@ class Excerpt(Struct, frozen=True):
         number = str(self.line)
         gutters = [look(f" {lead} {bar}", "dim") for lead in (number, " " * len(number))]
         marks = " " * self.before + look("^" * self.marked, "error")
-        return [f"{gutters[0]} {printable(self.text)}".rstrip(), f"{gutters[1]} {marks}"]
+        return [f"{gutters[0]} {look(printable(self.text).rstrip(), 'sql')}".rstrip(), f"{gutters[1]} {marks}"]
 
 
 class Diagnostics:

@@ -26,8 +26,10 @@ Role = Literal[
     "error",
     "warning",
     "help",
+    "sql",
 ]
-"""The meaning of a text, which determines its color: `digits` are every other three digits of a number."""
+"""The meaning of a text, which determines its color: `digits` are every other three digits of a number; the words of
+`sql` have the colors of the prompt."""
 
 
 class Screen(Struct, frozen=True):

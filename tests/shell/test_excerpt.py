@@ -6,7 +6,7 @@ import pytest
 
 from sqlshell.diagnostics import Excerpt
 from sqlshell.errors import StatementError, Where
-from sqlshell.shell.running.excerpt import MessageParts, cause, excerpt, suggested
+from sqlshell.shell.running.excerpt import MessageParts, cause, excerpt, misspelled, suggested
 
 
 def drawn(found: Excerpt | None) -> list[str]:
@@ -72,6 +72,24 @@ def test_long_lines_are_cut_around_the_mark() -> None:
     line, mark = drawn(excerpt(sql, StatementError('column "bad" not found', where=Where("42703"))))
     assert len(line) < 120
     assert line[mark.index("^") : mark.index("^") + 3] == "bad"
+    assert (line[4:6], line[-1]) == (" …", "…")
+
+
+@pytest.mark.parametrize(
+    ("sql", "near", "expected"),
+    [
+        ("selct 1", "selct", 'did you mean "select"?'),
+        ("select * form t", "t", 'did you mean "from"?'),
+        ("select a from t grop by a", "by", 'did you mean "group"?'),
+        ("select count(*) total foo", "foo", ""),
+        ("select 1 2", "2", ""),
+        ("insert into t (a) valeus (1)", "valeus", 'did you mean "values"?'),
+    ],
+    ids=["first", "before", "clause", "alias", "number", "middle"],
+)
+def test_a_misspelled_keyword_is_told(sql: str, near: str, expected: str) -> None:
+    assert misspelled(sql, StatementError(f'syntax error at or near "{near}"', where=Where("42601"))) == expected
+    assert misspelled(sql, StatementError(f'syntax error at or near "{near}"', where=Where("42703"))) == ""
 
 
 @pytest.mark.parametrize(
@@ -110,15 +128,15 @@ BINDER = 'Binder Error: Table "o" does not have a column named "totl"\n'
     [
         (
             f'{BINDER}Candidate bindings: : "total", "a ""b"""\n\nLINE 2: o.totl\n        ^^^^^^',
-            MessageParts('Table "o" does not have a column named "totl"', candidates=["total", 'a ""b""']),
+            MessageParts('table "o" does not have a column named "totl"', candidates=["total", 'a ""b""']),
         ),
         (
             'Catalog Error: Table with name ordrs does not exist!\nDid you mean "orders"?\nLINE 1: x\n        ^',
-            MessageParts("Table with name ordrs does not exist!", '"orders"'),
+            MessageParts('table "ordrs" does not exist', '"orders"'),
         ),
         (
             "Binder Error: No function matches\n\tCandidate functions:\n\tabs(DOUBLE) -> DOUBLE\n",
-            MessageParts("No function matches", functions=["abs(DOUBLE) -> DOUBLE"]),
+            MessageParts("no function matches", functions=["abs(DOUBLE) -> DOUBLE"]),
         ),
         ("INTERNAL Error: broken", MessageParts("INTERNAL Error: broken")),
         ("Some Error: in words", MessageParts("Some Error: in words")),
@@ -163,7 +181,7 @@ def test_the_forms_of_a_function_are_a_hint(number: int, expected: str) -> None:
         f"Binder Error: No function matches.\n\tCandidate functions:\n{forms}\nLINE 1: select f('x')\n               ^"
     )
     error = StatementError(message, where=Where("42883"))
-    assert cause(message).words == "No function matches."
+    assert cause(message).words == "no function matches."
     assert suggested(error, ["g"]) == expected
 
 

@@ -28,9 +28,16 @@ _CANDIDATES = re.compile(r"\n^Candidate bindings:[: ]*(.*)$", re.M)
 _FUNCTIONS = re.compile(r"\s*\n\s*Candidate functions:\n((?:[ \t]+\S.*\n?)+)", re.M)
 MOST_FUNCTIONS = 2
 """The forms of a function that an error lists; more are as long as the statement, and rarely read."""
+_WITH_NAME = re.compile(
+    r'\A(?:Scalar |Aggregate |Table )?(\w+) with name "?([^"\s]{1,200})"? (does not exist|already exists)'
+)
+_EXCLAIMED = re.compile(r"!$", re.M)
+_CAPITAL = re.compile(r"\A[A-Z](?=[a-z]+ )")
 _NAMED = re.compile(r'"((?:[^"]|"")+)"')
 _ASKED = re.compile(r"\n^Did you mean (.+?)\?*$", re.M)
 
+MISSPELLED = 3
+"""The fewest letters of a word that may be a misspelled keyword."""
 _SYSTEM = re.compile(r'"?(?:pg_|duckdb_|sqlite_|pragma_|information_schema\b)', re.I)
 """Names of the catalog's own views, which few users look for."""
 
@@ -58,9 +65,18 @@ def cause(message: str) -> MessageParts:
     forms = _FUNCTIONS.search(words)
     functions = [line.strip().replace(", /)", ")") for line in forms[1].splitlines()] if forms else ()
     words = _FUNCTIONS.sub("", words)
+    if kind:
+        words = _plainly(words)
     # DuckDB puts several names into one pair of quotes.
     several = '" or "'.join(asked[1].split(" or ")) if asked else ""
     return MessageParts(words.strip() or message, several, candidates, functions)
+
+
+def _plainly(words: str) -> str:
+    """DuckDB's sentences as others write them: in lower case, with quoted names and without exclamation marks."""
+    words = _WITH_NAME.sub(lambda match: f'{match[1].lower()} "{match[2]}" {match[3]}', words, 1)
+    words = _EXCLAIMED.sub("", words.removeprefix("Referenced "))
+    return _CAPITAL.sub(lambda match: match[0].lower(), words)
 
 
 def excerpt(sent: Sql, error: ShellError, widest: int = WIDEST) -> Excerpt | None:
@@ -82,7 +98,9 @@ def excerpt(sent: Sql, error: ShellError, widest: int = WIDEST) -> Excerpt | Non
     column = at + 1
     if len(line) > widest:
         cut = max(0, min(at - widest // 2, len(line) - widest))
+        ends = "" if cut + widest >= len(line) else "…"
         line, at = line[cut : cut + widest], at - cut
+        line = ("…" if cut else line[:1]) + line[1 : widest - len(ends)] + ends
     before = cells(printable(line[:at].replace("\t", " ")))
     marked = max(1, cells(printable(line[at : at + size].replace("\t", " "))))
     return Excerpt(number, column, line.replace("\t", " "), before, min(marked, widest))
@@ -125,6 +143,26 @@ def suggested(error: ShellError, known: Iterable[str]) -> str:
         near = nearest(wanted, names, 3, 0.7)
         if near:
             return f"did you mean {' or '.join(_quoted(near))}?"
+    return ""
+
+
+def misspelled(sent: Sql, error: ShellError) -> str:
+    """A question with the keyword that the word at a syntax error, or the one before it, is similar to; "" if none."""
+    from sqlshell.sql.keywords import KEYWORDS, TYPES
+
+    statement = lexed(sent)
+    span = span_of(statement, error) if error.where.sql_state == sqlstate.SYNTAX else None
+    if span is None:
+        return ""
+    for token in [token for token in statement.tokens if token.start <= span[0]][-2:]:
+        word = token.value.upper()
+        if token.kind != "word" or len(word) < MISSPELLED or word in KEYWORDS or word in TYPES:
+            continue
+        near = nearest(word, KEYWORDS, 5, 0.74)
+        # Letters in another order are the likeliest mistake: form is from.
+        near.sort(key=lambda name: sorted(name) != sorted(word))
+        if near:
+            return f"did you mean {_quoted(near)[0].lower()}?"
     return ""
 
 

@@ -153,7 +153,7 @@ def report(
     if not sent.text or not of_statement:
         diagnostics.error(error)
         return
-    from sqlshell.shell.running.excerpt import WIDEST, cause, excerpt, suggested
+    from sqlshell.shell.running.excerpt import WIDEST, cause, excerpt, misspelled, suggested
 
     if (shown := redact(sent)) != sent.text:
         from sqlshell.sql.analysis.secrets import removed_values, without_values
@@ -165,6 +165,6 @@ def report(
     if extract is not None and column and extract.column:
         extract = extract.in_script(line, column)
         where = replace(where, file=script or "<command>", line=extract.line, column=extract.column)
-    near = suggested(error, names())
+    near = suggested(error, names()) or misspelled(sent, error)
     hint = f"{near}\n{error.hint}".rstrip() if near else error.hint
     diagnostics.error(ShellError(cause(error.message).words, hint, where), extract, error.message)

@@ -92,7 +92,7 @@ def test_help_says_where_the_syntax_of_the_server_is_documented(program: Program
     for words in ("create table", "grant", "vacuum", "frobnicate"):
         assert program(postgresql_database, "-c", f"\\h {words}").err.startswith(documented), words
     own = program(postgresql_database, "-c", "\\h list").err
-    assert own.startswith("LIST\n  LIST {ORGANIZATIONS") and documented not in own
+    assert own.startswith("LIST\n  LIST {API_TOKENS") and documented not in own
     assert documented in program(postgresql_database, "-c", "\\h").err
 
 
@@ -197,8 +197,8 @@ def test_the_servers_time_zone_applies_unless_the_user_sets_one(program: Program
         "delete from t returning a at time zone 'UTC'", "-c", "\\context",
     )  # fmt: skip
     cases: list[tuple[tuple[str, ...], dict[str, str], str, str, str]] = [
-        ((), {"TZ": "America/New_York"}, "03:00", "Asia/Tokyo", "(echo|server)"),
-        ((), {"TZ": "America/New_York", "PGTZ": "UTC"}, "12:00", "UTC", "(echo|server)"),
+        ((), {"TZ": "America/New_York"}, "03:00", "Asia/Tokyo", "(service|server)"),
+        ((), {"TZ": "America/New_York", "PGTZ": "UTC"}, "12:00", "UTC", "(service|server)"),
         (("--timezone", "Europe/Berlin"), {}, "10:00", "Europe/Berlin", "flag"),
         ((), {"SQLSHELL_TIMEZONE": "Europe/Berlin", "PGTZ": "UTC"}, "10:00", "Europe/Berlin", "environment"),
     ]

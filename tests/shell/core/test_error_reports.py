@@ -23,7 +23,7 @@ TOLD = (
     'Binder Error: Table "o" does not have a column named "totl"\nCandidate bindings: : "total", "note"\n\n'
     "LINE 2:   o.totl\n          ^^^^^^"
 )
-SYNTAX = 'Parser Error: syntax error at or near "selec"\n\nLINE 1: selec 1\n        ^^^^^'
+SYNTAX = 'Parser Error: syntax error at or near "zzz"\n\nLINE 1: zzz 1\n        ^^^'
 
 
 class TerminalText(io.StringIO):
@@ -59,21 +59,21 @@ def ran(script: str, name: str, answers: dict[str, Answer], *, verbose: int = 0,
 )
 def test_a_pipe_gets_the_place_and_at_most_three_lines(script: str, name: str, place: str) -> None:
     core = ran(script, name, {SELECT: failed(TOLD)})
-    cause = 'error[42703]: Table "o" does not have a column named "totl"\nhelp: did you mean "total"?\n'
+    cause = 'error[42703]: table "o" does not have a column named "totl"\nhelp: did you mean "total"?\n'
     assert core.err.endswith(f"{place}: {cause}")
     assert core.err.count("error") == 1
 
 
 @pytest.mark.parametrize("before", ["", "select 1; ", "  "])
 def test_a_pipe_gets_the_line_if_there_is_no_hint(before: str) -> None:
-    core = ran(f"{before}selec 1;", "s.sql", {"selec 1": failed(SYNTAX, "42601")})
+    core = ran(f"{before}zzz 1;", "s.sql", {"zzz 1": failed(SYNTAX, "42601")})
     assert core.err == (
-        f's.sql:1:{len(before) + 1}: error[42601]: syntax error at or near "selec"\n 1 | selec 1\n   | ^^^^^\n'
+        f's.sql:1:{len(before) + 1}: error[42601]: syntax error at or near "zzz"\n 1 | zzz 1\n   | ^^^\n'
     )
 
 
 def test_typed_statements_have_no_place() -> None:
-    core = ran("selec 1;", "", {"selec 1": failed(SYNTAX, "42601")}, interactive=True)
+    core = ran("zzz 1;", "", {"zzz 1": failed(SYNTAX, "42601")}, interactive=True)
     assert core.err.startswith("error[42601]: syntax error")
 
 
@@ -110,7 +110,7 @@ def test_the_parts_of_an_error_have_the_colors_of_their_roles(monkeypatch: pytes
     error = ShellError("wrong\x1b[2J", "usage: x", Where("42703", file="s\x1b.sql", line=2, column=3))
     assert shown(error, Excerpt(2, 3, "x\x1b[2Jy", 1, 2), colors=True) == [
         "s\\x1b.sql:2:3: <error>error[42703]:</> wrong\\x1b[2J",
-        "<dim> 2 │</> x\\x1b[2Jy",
+        "<dim> 2 │</> <sql>x\\x1b[2Jy</>",
         "<dim>   │</>  <error>^^</>",
         "<help>usage:</> x",
     ]
@@ -162,7 +162,7 @@ def test_a_note_has_its_label_at_a_terminal_only(quiet: bool, always: bool) -> N
 
 
 FULL = (
-    'error[42703]: Table "o" does not have a column named "totl"\n 2 |   o.totl\n   |   ^^^^^^\n'
+    'error[42703]: table "o" does not have a column named "totl"\n 2 |   o.totl\n   |   ^^^^^^\n'
     'help: did you mean "total"?\nnote: 42703 (undefined_column) · statement id1\nnote: the service\'s message:\n'
     '  Binder Error: Table "o" does not have a column named "totl"\n  Candidate bindings: : "total", "note"\n  \n'
     "  LINE 2:   o.totl\n            ^^^^^^\n"

@@ -20,6 +20,8 @@ RESET = "\x1b[0m"
 _ATTRIBUTES = {"bold": "1", "italic": "3", "underline": "4"}
 _INSTEAD = {"dim": "continuation", "border": "continuation", "digits": "continuation", "warning": "search"}
 """The part whose color is used if a theme has none for a part."""
+LEAST_WHITE = 200
+"""The least component of a grey that is white in 16 colors."""
 _LEVELS = (0, 95, 135, 175, 215, 255)
 
 
@@ -57,6 +59,8 @@ def painter(theme: Theme, colors: int) -> Callable[[str, Role], str] | None:
     looks["changed"] = "\x1b[7m"
 
     def paint(text: str, role: Role) -> str:
+        if role == "sql":
+            return "".join(_colored(text, theme, colors))
         look = looks[role]
         return f"{look}{text}{RESET}" if look else text
 
@@ -77,24 +81,24 @@ def preview(theme: Theme, colors: int, width: int = 0) -> str:
     """A sample statement in the colors of a theme, on its background; whole words of it in `width` cells, unless that
     is 0.
     """
+    left = max(0, width - len(PROMPT)) if width else len(SAMPLE)
+    cut = SAMPLE if left >= len(SAMPLE) else SAMPLE[: left + 1].rpartition(" ")[0]
+    canvas = sgr(f"bg:{theme.canvas}", colors)
+    prompt = sgr(theme.ui.get("prompt", ""), colors)
+    return f"{canvas}{prompt}{PROMPT}{RESET if colors else ''}{''.join(_colored(cut, theme, colors, canvas))}"
+
+
+def _colored(sql: str, theme: Theme, colors: int, canvas: str = "") -> Iterator[str]:
+    """The words of a text in SQL, colored."""
     from sqlshell.sql.lexer import SqlshellLexer
 
-    left = max(0, width - len(PROMPT)) if width else len(SAMPLE)
-    canvas = sgr(f"bg:{theme.canvas}", colors)
     by_kind = {kind: look for name, look in theme.tokens.items() for kind in TOKENS[name]}
-    drawn = []
-    for kind, text in SqlshellLexer().get_tokens(SAMPLE):
-        left -= len(text)
-        if left < 0:
-            break
+    for _, kind, text in SqlshellLexer().get_tokens_unprocessed(sql):
         name = str(kind).removeprefix("Token.")
         while name and name not in by_kind:
             name = name.rpartition(".")[0]
-        drawn.append(
-            f"{canvas}{sgr(by_kind.get(name, theme.tokens.get('name', '')), colors)}{text}{RESET if colors else ''}"
-        )
-    prompt = sgr(theme.ui.get("prompt", ""), colors)
-    return f"{canvas}{prompt}{PROMPT}{RESET if colors else ''}{''.join(drawn)}"
+        look = f"{canvas}{sgr(by_kind.get(name, theme.tokens.get('name', '')), colors)}"
+        yield f"{look}{text}{RESET if look else ''}"
 
 
 def previews(own: Path | None, colors: int, width: int = 0) -> Iterator[str]:
@@ -127,6 +131,9 @@ def _color(text: str, ground: int, colors: int) -> str:
     bits = sum(
         1 << at for at, part in enumerate((red, green, blue)) if part > max(red, green, blue) * 0.6 and part > 60
     )
+    if bits == 7 and max(red, green, blue) < LEAST_WHITE:
+        # Bright black: white would be brighter than the data that it stands beside.
+        return str(ground - 8 + 60)
     return str(bits + (ground - 8) + (60 if bright else 0))
 
 
