@@ -155,7 +155,7 @@ def test_people_see_what_stands_below_a_table(program: Program, tmp_path: Path) 
     done = program("-q", stdin=script)
     assert "Table main.bought\n+-" in done.out
     for text in (
-        "Keys:\n    bought_a_b_pkey PRIMARY KEY(a, b)\n",
+        "Keys:\n    PRIMARY KEY (a, b)\n",
         "Indexes:\n    by_total (total)\n    once UNIQUE (buyer, a)\n",
         "View definition:\n    CREATE VIEW rich AS SELECT",
         "Referenced by:\n    bought FOREIGN KEY (buyer) REFERENCES customer(id)\n",
@@ -372,8 +372,8 @@ def test_what_stands_below_the_columns(program: Program) -> None:
     )
     below = program("-q", "--format", "table", stdin=script).out.rpartition("+\n")[2]
     assert below == (
-        "Keys:\n    t_a_pkey PRIMARY KEY(a)\n"
-        "Check constraints:\n    t_b_check CHECK((b > 0))\n"
+        "Keys:\n    PRIMARY KEY (a)\n"
+        "Check constraints:\n    CHECK ((b > 0))\n"
         "Indexes:\n    i (b)\n    j (a, b)\n"
         "Comment: several\nlines\nRows: about 0\n"
     )

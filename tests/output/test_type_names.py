@@ -75,9 +75,9 @@ def test_any_text_of_a_service(type_name: str, width: int) -> None:
 
 
 def test_columns_are_widened_while_the_table_fits() -> None:
-    columns = [Column("a", "DECIMAL(10,2)"), Column("b", "INTEGER"), Column("c", "TIMESTAMP(6)")]
+    columns = [Column("a", "DECIMAL(10,2)"), Column("b", "INTEGER"), Column("c", "TIMESTAMP(3)")]
     heads = {
-        42: "│ decimal(10,2) │ integer │ timestamp(6) │",
+        42: "│ decimal(10,2) │ integer │ timestamp(3) │",
         41: "│ decimal(10,2) │ integer │ timestamp │",
         38: "│ decimal(10,2) │ integer │ ts │",
         31: "│ decimal │ integer │ ts │",

@@ -264,8 +264,8 @@ def test_words_are_changed_in_vi(text: str, cursor: int, keys: str, left: str, d
     [
         (["c-r"], "select", 6, True),
         (["c-r", "enter"], "select 2 from u", 15, False),
-        (["c-r", "c-r", "enter"], "select 2 from u", 15, False),
-        (["c-r", "c-r", "c-r", "enter"], "select 1 from t", 15, False),
+        (["c-r", "c-r", "enter"], "select 1 from t", 15, False),
+        (["c-r", "c-r", "c-r", "enter"], "select 2 from u", 15, False),
         (["c-r", " ", "1", "enter"], "select 1 from t", 15, False),
         (["c-r", "x", "enter"], "select", 6, False),
         (["c-r", "c-r", "escape"], "select", 6, False),

@@ -33,8 +33,8 @@ def test_a_statement_does_not_end_inside_parentheses() -> None:
 @pytest.mark.parametrize(
     ("columns", "shown"),
     [
-        (40, " \\? help │ ^R history │ F4 vi │ ^D exit "),
-        (39, " \\? help │ ^R history │ F4 vi "),
+        (47, " \\? help │ ^R history │ Tab complete │ ^D exit "),
+        (46, " \\? help │ ^R history │ Tab complete "),
         # Nothing is left out in the middle, even if what follows has room.
         (17, " \\? help "),
         (9, " \\? help "),

@@ -90,7 +90,7 @@ def test_a_wait_in_production(tmp_path: Path, colors: str) -> None:
         token.chmod(0o600)
         terminal = opened(tmp_path, COLORS[colors], "prod")
         terminal.wait("analyst@prod:sales.public[ro]>")
-        terminal.wait("F4 vi")
+        terminal.wait("Tab complete")
         terminal.enter("select count(*) from orders;")
         terminal.wait(lambda text: "42%" in text and "exits" not in text)
         compare("wait", terminal, colors)
@@ -100,7 +100,7 @@ def test_a_wait_in_production(tmp_path: Path, colors: str) -> None:
 @pytest.mark.parametrize("colors", COLORS)
 def test_the_prompt(tmp_path: Path, colors: str) -> None:
     terminal = opened(tmp_path, COLORS[colors], "shop.duckdb")
-    terminal.wait("F4 vi")
+    terminal.wait("Tab complete")
     terminal.enter("begin;")
     terminal.wait("shop.main*>")
     terminal.enter("\\pset prompt_lines 2")

@@ -59,7 +59,7 @@ def test_a_narrower_window_of_tmux(tmp_path: Path) -> None:
 
     tmux("new-session", "-d", "-x", "120", "-y", "24", sys.executable, "-m", "sqlshell", "-q", "work.duckdb")
     try:
-        seen(lambda lines: "F4 vi" in lines[-1] if lines else False)
+        seen(lambda lines: "Tab complete" in lines[-1] if lines else False)
         tmux("send-keys", LINE)
         seen(lambda lines: "as second" in "".join(lines) and "Enter new line" in lines[-1])
         tmux("resize-window", "-x", "60", "-y", "24")

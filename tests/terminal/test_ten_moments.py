@@ -46,7 +46,7 @@ def widened(terminal: Terminal, size: str) -> int:
     """Give the window a size, and wait until the line at its bottom is drawn there; its rows."""
     rows, columns = SIZES[size]
     terminal.resize(rows, columns)
-    terminal.wait(lambda text: "F4 vi" in text.split("\n")[rows - 1])
+    terminal.wait(lambda text: "Tab complete" in text.split("\n")[rows - 1])
     return rows
 
 
@@ -57,7 +57,7 @@ def test_the_ten_moments(tmp_path: Path, colors: str) -> None:
     env = {"TERM": "xterm-256color", "LESS": "", **COLORS[colors]}
     rows, columns = next(iter(SIZES.values()))
     terminal = Terminal(tmp_path, "shop.duckdb", env=env, rows=rows, columns=columns)
-    terminal.wait("F4 vi")
+    terminal.wait("Tab complete")
     starts = {size: [*screen(terminal, widened(terminal, size))] for size in SIZES}
     terminal.enter(SETUP)
     terminal.wait(lambda text: text.count("main>") > 1)
@@ -83,7 +83,7 @@ def moments(terminal: Terminal, rows: int) -> Iterator[str]:
     for name, (text, end) in MOMENTS.items():
         terminal.clear()
         terminal.enter(text)
-        terminal.wait(lambda shown, end=end: end in shown and "F4 vi" in shown)  # type: ignore[misc]
+        terminal.wait(lambda shown, end=end: end in shown and "Tab complete" in shown)  # type: ignore[misc]
         terminal.prompt()
         yield from ("", name, *screen(terminal, rows))
     terminal.clear()

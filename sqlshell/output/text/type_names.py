@@ -29,6 +29,8 @@ _WORDS = {
 """Other names that PostgreSQL has for types of several words."""
 _POSTGRESQL = re.compile(r"([a-z]+)(\([0-9,]+\))?((?: [a-z]+)+)?(\([0-9,]+\))?((?:\[\])*)")
 """A type as PostgreSQL writes it: the first word, a size behind it or behind the other words, and the dimensions."""
+_USUAL = re.compile(r"\b(TIME(?:STAMP)?(?:_LTZ|_TZ)?)\(6\)", re.I)
+"""A type with the digits of seconds that it has without saying so."""
 _NOT_NULL = re.compile(r"(?<!\s)\s++NOT NULL\Z")
 
 
@@ -65,7 +67,7 @@ def _synonyms(type_name: str) -> list[str]:
 def simple_type(type_name: str) -> str:
     """A type as in a header, in small letters; one that may contain names, in a form that is not known, as it is."""
     if _SIMPLE.fullmatch(type_name):
-        return type_name.lower()
+        return _USUAL.sub(r"\1", type_name).lower()
     return whole_types(type_name, "")[0] if parts_of(type_name) and len(type_name) <= LONGEST else type_name
 
 
@@ -121,7 +123,7 @@ def _names(type_name: str, ellipsis: str) -> Iterator[str]:
 def _exact(type_name: str) -> str:
     if len(type_name) > LONGEST and (name := base(type_name)):
         return name.lower()
-    name = printable(_NOT_NULL.sub("", type_name))
+    name = _USUAL.sub(r"\1", printable(_NOT_NULL.sub("", type_name)))
     return name if '"' in name else name.lower()
 
 
@@ -129,7 +131,7 @@ def _spelled(type_name: str, depth: int, ellipsis: str) -> str:
     """A type with its parts, of which those below `depth` levels are left out; names of fields keep their case."""
     name = base(type_name).lower()
     if not parts_of(type_name):
-        return _NOT_NULL.sub("", type_name).lower()
+        return _USUAL.sub(r"\1", _NOT_NULL.sub("", type_name)).lower()
     return f"{name}<{', '.join(_parts(type_name, depth - 1, ellipsis)) if depth else ellipsis}>"
 
 

@@ -39,6 +39,8 @@ MISSING_STATES = frozenset({sqlstate.NO_RELATION, sqlstate.NO_SCHEMA, sqlstate.N
 """The codes for a relation that does not exist."""
 
 
+CONSTRAINTS = frozenset({"Keys", "Check constraints", "Foreign keys"})
+_BRACKET = re.compile(r"(?<=KEY|ECK|QUE)\(")
 _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .{1,200}? ON .{1,200}?(?= USING\b|\s?\()", re.I | re.S)
 
 
@@ -156,12 +158,13 @@ async def _show_description(shell: CommandShell, description: Description, *, pl
     about_columns = titles[:2] == ["name", "type"]
     await shell.show(_columns_for_people(titles, rows) if about_columns else text_table(titles, blank(rows)))
     if notes:
-        shell.print(_noted(notes), with_results=True, folds=True)
+        generated = not await engine_of(shell)
+        shell.print(_noted(notes, generated=generated), with_results=True, folds=True)
 
 
-def _noted(notes: Sequence[tuple[str, str, str]]) -> str:
+def _noted(notes: Sequence[tuple[str, str, str]], *, generated: bool) -> str:
     """Notes in psql's layout: one without a name has its text behind the heading, others are lines below it, as is the
-    definition of a view."""
+    definition of a view. The names of constraints are left out if the engine has `generated` them."""
     lines: list[str] = []
     for head, name, text in notes:
         if not name and head != "View definition":
@@ -171,6 +174,8 @@ def _noted(notes: Sequence[tuple[str, str, str]]) -> str:
             lines.append(f"{head}:")
         if head == "Indexes":
             text = _INDEX.sub(lambda match: match[1] or "", text.rstrip(";")).strip()
+        if head in CONSTRAINTS and generated:
+            name, text = "", _BRACKET.sub(" (", text)
         lines.append("    " + f"{name} {text}".strip().replace("\n", "\n    "))
     return "".join(f"{line}\n" for line in lines)
 
@@ -180,9 +185,12 @@ def _columns_for_people(titles: Sequence[str], rows: Rows) -> Result:
     if "nullable" in titles:
         # As in psql, only the exception is marked.
         at = titles.index("nullable")
-        rows = [[*row[:at], "not null" if row[at] == "false" else None, *row[at + 1 :]] for row in rows]
-    # Empty columns are omitted, except those that are always shown.
-    kept = [at for at in range(len(titles)) if at < ALWAYS_SHOWN or any(row[at] for row in rows)]
+        titles = [*titles[:at], "null", *titles[at + 1 :]]
+        rows = [[*row[:at], "no" if row[at] == "false" else None, *row[at + 1 :]] for row in rows]
+    # Empty columns are omitted, except those that are always shown. The keys stand below the table.
+    kept = [
+        at for at, title in enumerate(titles) if at < ALWAYS_SHOWN or (title != "key" and any(row[at] for row in rows))
+    ]
     shown: Rows = [[row[at] for at in kept] for row in rows]
     return columns_table([titles[at] for at in kept], shown, for_people=True)
 

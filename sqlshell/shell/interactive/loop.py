@@ -291,6 +291,8 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         return ends
 
     def message() -> StyleAndTextTuples:
+        if completer.searching:
+            return [("class:prompt", "history: ")]
         if shell.buffer.scanner.pending or shell.buffer.scanner.state is State.COPY_DATA:
             return [("class:continuation", continuation_text(shell.buffer.scanner.state, len("sqlshell> ")))]
         color = shell.session.options.prompt_color

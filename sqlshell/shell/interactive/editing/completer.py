@@ -8,10 +8,13 @@ from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequen
 
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
+from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from sqlshell.output.text.cells import is_unsafe, printable
+from sqlshell.output.text.type_names import simple_type
 from sqlshell.shell.commands.arguments import SHOWN, files
 from sqlshell.shell.interactive.history import HistoryEntry, matching
+from sqlshell.shell.interactive.look.highlight import sql_fragments
 from sqlshell.shell.session import Session
 from sqlshell.sql.completion.catalog import Catalog
 from sqlshell.sql.completion.expected import Expected
@@ -73,14 +76,11 @@ class ShellCompleter(Completer):
             # A name with a line break would begin a new line, which could be a command.
             if item.text == typed or is_unsafe(item.text):
                 continue
-            # A signature contains the name of its function.
-            kind = "" if item.kind == "function" and item.detail else item.kind
-            detail = printable(f"{kind} {item.detail}".strip())
+            detail = printable(simple_type(item.detail) if item.kind == "column" else item.detail or item.kind)
             if len(detail) > LONGEST_DETAIL:
                 detail = f"{detail[: LONGEST_DETAIL - 3]}..."
-            yield Completion(
-                item.text, start - document.cursor_position, display=printable(item.text), display_meta=detail
-            )
+            shown = printable(f"\\{item.text}" if item.kind == "command" else item.text)
+            yield Completion(item.text, start - document.cursor_position, display=shown, display_meta=detail)
 
     async def get_completions_async(
         self, document: Document, complete_event: CompleteEvent
@@ -94,11 +94,12 @@ class ShellCompleter(Completer):
         start = self.began_with.rfind("\n") + 1
         found = matching(self._history(), document.text[start:])[:SHOWN]
         self.unmatched = not found
-        for entry in found:
+        for number, entry in enumerate(found):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time))
-            # A narrow menu cuts the end of a line.
-            shown = f"{when}  {printable(one_line(entry.text, 100))}"
-            yield Completion(entry.text, min(0, start - document.cursor_position), display=shown)
+            shown = _with_matches(printable(one_line(entry.text, 100)), document.text[start:])
+            # Enter accepts the first one, unless another one is chosen.
+            look = "class:first-hit" if number == 0 else ""
+            yield Completion(entry.text, min(0, start - document.cursor_position), shown, when, look)
 
     def _other(self, wanted: Expected) -> Iterable[Suggestion]:
         if "path" in wanted.kinds:
@@ -110,6 +111,22 @@ class ShellCompleter(Completer):
         if "command" in wanted.kinds:
             return self._commands(wanted.prefix)
         return self._arguments(wanted.within, wanted.prefix, wanted.qualifier)
+
+
+def _with_matches(text: str, typed: str) -> StyleAndTextTuples:
+    """A text in the colors of SQL, with the typed letters marked."""
+    low, letters = text.lower(), typed.lower()
+    at = low.find(letters)
+    marked = set(range(at, at + len(letters)))
+    if at < 0:
+        marked, place = set(), -1
+        for letter in letters:
+            place = low.find(letter, place + 1)
+            marked.add(place)
+    return [
+        (f"{look} bold underline" if number in marked else look, text[number])
+        for number, look in enumerate(look for look, part, *_ in sql_fragments(text) for _ in part)
+    ]
 
 
 def _after_blank(document: Document) -> bool:

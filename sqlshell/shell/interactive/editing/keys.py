@@ -68,6 +68,12 @@ def bindings(
 
     @keys.add("c-r")
     def look(event: KeyPressEvent) -> None:
+        state = event.current_buffer.complete_state
+        if search.searching and state is not None and state.completions and state.current_completion is None:
+            # The first one has been marked; the next one is selected.
+            state.completions[0].style = ""
+            event.current_buffer.go_to_completion(min(1, len(state.completions) - 1))
+            return
         if search.searching:
             event.current_buffer.complete_next()
             return

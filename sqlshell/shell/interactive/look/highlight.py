@@ -34,6 +34,7 @@ BEGINNINGS = frozenset(
 MAX_LINES_BACK = 200
 """Maximum lines to go back for the beginning of a string or comment."""
 
+_LEXER = SqlshellLexer()
 _QUOTES = frozenset({State.SINGLE_QUOTE, State.DOUBLE_QUOTE, State.BACK_QUOTE, State.DOLLAR_QUOTE})
 _INSIDE = _QUOTES | {State.BLOCK_COMMENT}
 
@@ -43,7 +44,6 @@ class LineLexer(Lexer):
 
     def __init__(self, lines: Continuations) -> None:
         self._lines = lines
-        self._lexer = SqlshellLexer()
         self._known: dict[str, StyleAndTextTuples] = {}
 
     def lex_document(self, document: Document) -> Callable[[int], StyleAndTextTuples]:
@@ -64,7 +64,7 @@ class LineLexer(Lexer):
             if first == number:
                 fragments = self._lexed(given[number])
                 return _doubted(fragments) if self._lines.before(text, number) is State.READY else fragments
-            whole = self._fragments("\n".join(given[first : number + 1]))
+            whole = sql_fragments("\n".join(given[first : number + 1]))
             return _last_line(whole)
 
         return line
@@ -78,7 +78,7 @@ class LineLexer(Lexer):
         first = len(given) - 1
         while first and len(given) - first < MAX_LINES_BACK and self._lines.before(text, first) in _INSIDE:
             first -= 1
-        parts = self._fragments("\n".join(given[first:]))
+        parts = sql_fragments("\n".join(given[first:]))
         before = "".join(fragment[1] for fragment in parts[:-1])
         return first + before.count("\n"), len(before) - before.rfind("\n") - 1
 
@@ -87,14 +87,15 @@ class LineLexer(Lexer):
         if fragments is None:
             if len(self._known) > KEPT:
                 self._known.clear()
-            fragments = self._known[line] = self._fragments(line)
+            fragments = self._known[line] = sql_fragments(line)
         return fragments
 
-    def _fragments(self, text: str) -> StyleAndTextTuples:
-        return [
-            (f"class:{pygments_token_to_classname(kind)}", part)
-            for _, kind, part in self._lexer.get_tokens_unprocessed(text)
-        ]
+
+def sql_fragments(text: str) -> StyleAndTextTuples:
+    """The parts of a text in SQL, each with its style."""
+    return [
+        (f"class:{pygments_token_to_classname(kind)}", part) for _, kind, part in _LEXER.get_tokens_unprocessed(text)
+    ]
 
 
 def _marked(fragments: StyleAndTextTuples, column: int) -> StyleAndTextTuples:

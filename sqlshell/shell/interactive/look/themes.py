@@ -93,6 +93,7 @@ class Theme(Struct, frozen=True):
             # The style of prompt_toolkit swaps its colors, and the background would be that of the terminal.
             rules["completion-menu.completion.current"] = f"noreverse {self.ui['menu_current']}"
             rules["completion-menu.meta.completion.current"] = self.ui["menu_current"]
+            rules["first-hit"] = f"noreverse {self.ui['menu_current']}"
         return Style.from_dict(rules)
 
 

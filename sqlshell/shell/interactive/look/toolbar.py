@@ -42,7 +42,7 @@ _KEYS = {
     Typing.DATA: (("\\.", "or ^D ends the data"), ("^C", "discards")),
     Typing.COMPLETE: (("Enter", "runs"), ("^X ^F", "formats"), ("^X ^E", "editor")),
 }
-_AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browse result"), ("F4", "vi"), ("^D", "exit"))
+_AT_REST = (("\\?", "help"), ("^R", "history"), ("F5", "browse result"), ("Tab", "complete"), ("^D", "exit"))
 
 
 def toolbar_text(
@@ -120,7 +120,5 @@ def _keys(session: Session, typing: Typing, *, vi: bool) -> list[tuple[str, str]
         OPEN: [("COMMIT", "or ROLLBACK ends the transaction")],
         FAILED: [("ROLLBACK", "ends the failed transaction")],
     }.get(session.transaction.state, [])
-    idle = {"F4"} if vi else set()
-    idle |= set() if session.state.result_history else {"F5"}
-    kept = [item for item in _AT_REST if item[0] not in idle]
+    kept = [item for item in _AT_REST if item[0] != "F5" or session.state.result_history]
     return [*ends, *kept]
