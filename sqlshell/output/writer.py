@@ -99,11 +99,12 @@ class Look(Struct, frozen=True):
     because they were too wide.
 
     `frozen` are the lines and cells at the edges of a table to keep in view; `wraps` says that wide lines can be read
-    wrapped, as those of records.
+    wrapped, as those of records. `left_out` is the number of columns that a table had no room for.
     """
 
     shortened: int = 0
     turned: bool = False
+    left_out: int = 0
     frozen: tuple[int, int] = (0, 0)
     wraps: bool = False
 
@@ -113,7 +114,8 @@ class Summary(Struct, frozen=True):
     received.
 
     `waited` is the time in seconds that a pager or a command took to read, `shortened` the number of values that were
-    cut. `turned` is whether the rows were too wide for a table, so that each has several lines.
+    cut. `turned` is whether the rows were too wide for a table, so that each has several lines, and `left_out` the
+    number of columns that a table had no room for.
     """
 
     rows: int
@@ -122,6 +124,7 @@ class Summary(Struct, frozen=True):
     waited: float = 0.0
     shortened: int = 0
     turned: bool = False
+    left_out: int = 0
 
 
 class Change(Struct, frozen=True):

@@ -93,7 +93,7 @@ def as_on_engine(column: Column, engine: str) -> Column:
     """The column as people know it on the engine: with its name of the type, and without what it does not know."""
     names = _ENGINES.get(engine)
     if names is None:
-        return replace(column, engine_type="") if column.engine_type else column
+        return column
     nullable = column.nullable if names.knows_nulls or not column.nullable else None
     return replace(column, engine_type=column.engine_type or _named(column.type, names), nullable=nullable)
 

@@ -265,3 +265,18 @@ def test_files_have_the_table_of_psql() -> None:
         text = drawn(format_named("table").factory(WriterOptions(table_style=name)), COLUMNS, ROWS)
         assert text == drawn(TableWriter(WriterOptions(table_style="psql")), COLUMNS, ROWS)
         assert text.startswith("+-------")
+
+
+def test_columns_that_do_not_fit_are_left_out_of_long_results() -> None:
+    columns = [Column(f"c{number}", "INTEGER") for number in range(20)] + [Column("note", "VARCHAR")]
+    rows: Rows = [[*[str(number)] * 20, "x" * 40] for number in range(60)]
+    writer = AutoWriter(WriterOptions(screen=Screen(60, cuts=True)), 60)
+    lines = drawn(writer, columns, rows).split("\n")
+    assert lines[1] == "│  c0 │  c1 │  c2 │ … │ c18 │ c19 │ note                 │"
+    assert lines[4] == "│   0 │   0 │   0 │ … │   0 │   0 │ xxxxxxxxxxxxxxxxxxx… │"
+    assert (len(lines), writer.look.left_out, writer.look.shortened) == (66, 15, 60)
+    # Where nothing may be cut, and where a person sees all of them, there are records.
+    whole = AutoWriter(WriterOptions(screen=Screen(60)), 60)
+    assert drawn(whole, columns, rows).startswith("─[ RECORD 1 ]")
+    few = AutoWriter(WriterOptions(screen=Screen(60, cuts=True)), 60)
+    assert drawn(few, columns, rows[:1]).startswith("─[ RECORD 1 ]")

@@ -75,7 +75,7 @@ def test_the_cursor_stays_within_the_table() -> None:
 def test_a_row_on_the_screen() -> None:
     shown = numbers(2)
     lines = drawn(shown, 24, 5)
-    assert [line.split("│")[:2] for line in lines[1:3]] == [["1   0", "row 0"], ["2   1", "row 1"]]
+    assert [line.split("│")[:2] for line in lines[1:3]] == [["1    0 ", " row 0 "], ["2    1 ", " row 1 "]]
     assert lines[3:] == ["~", ""]
     assert all(len(line) == 24 for line in lines[:3])
     assert all(len(line) == 9 for line in drawn(shown, 9, 3))
@@ -85,29 +85,29 @@ def test_a_row_on_the_screen() -> None:
 
 def test_rows_that_are_not_in_memory_are_dots() -> None:
     shown = grid([Column("a")], [["1"]], [["2"]])
-    assert [line.split("│")[0] for line in drawn(shown, 20, 3)[1:]] == ["1 1  ", "2 …  "]
+    assert [line.split("│")[0] for line in drawn(shown, 20, 3)[1:]] == ["1  1   ", "2  …   "]
     assert shown.number(1) == 1
 
 
 def test_columns_that_fit() -> None:
     shown = wide(10, 10, 10, 10, 10)
     assert shown.frozen == 1
-    # The number of the row takes two cells, and each column one more for its line.
-    assert names(shown, 2 + 5 * 11) == "abcde"
-    assert names(shown, 2 + 5 * 11 - 2) == "abcd"
-    assert names(shown, 2 + 3 * 11) == "abc"
+    # The number of the row takes two cells, and each column three more for its edges.
+    assert names(shown, 2 + 5 * 13) == "abcde"
+    assert names(shown, 2 + 5 * 13 - 2) == "abcd"
+    assert names(shown, 2 + 3 * 13) == "abc"
     shown.go(place=3)
-    assert names(shown, 2 + 3 * 11) == "acd"
+    assert names(shown, 2 + 3 * 13) == "acd"
     assert shown.left == 2
     shown.go(place=1)
-    assert names(shown, 2 + 3 * 11) == "abc"
+    assert names(shown, 2 + 3 * 13) == "abc"
     shown.go(place=4)
-    assert names(shown, 2 + 3 * 11) == "ade"
+    assert names(shown, 2 + 3 * 13) == "ade"
     shown.go(place=0)
-    assert names(shown, 2 + 3 * 11) == "ade"
+    assert names(shown, 2 + 3 * 13) == "ade"
     shown.frozen = 0
     shown.go(place=0)
-    assert names(shown, 2 + 3 * 11) == "abc"
+    assert names(shown, 2 + 3 * 13) == "abc"
     # A column that is too wide is shown as far as there is room.
     assert names(wide(30, 30), 20).startswith("a")
 
@@ -228,17 +228,17 @@ def test_cells_are_selected_from_the_anchor_to_the_cursor() -> None:
 
 def test_what_is_under_the_mouse() -> None:
     shown = wide(3, 5, 3)
-    # 0 and 1 are the number of the row, 2 to 5 the first column with its line.
+    # 0 and 1 are the number of the row, 2 to 7 the first column with its edges.
     for x, y, expected in (
         (1, 1, None),
         (2, 1, (0, 0)),
-        (5, 1, (0, 0)),
-        (6, 1, (0, 1)),
-        (11, 1, (0, 1)),
-        (12, 1, (0, 2)),
-        (16, 1, None),
-        (6, 0, None),
-        (6, 2, None),
+        (7, 1, (0, 0)),
+        (8, 1, (0, 1)),
+        (15, 1, (0, 1)),
+        (16, 1, (0, 2)),
+        (22, 1, None),
+        (8, 0, None),
+        (8, 2, None),
     ):
         assert shown.cell_at(x, y, 60) == expected
     tall = numbers(30)
@@ -276,3 +276,21 @@ def test_values_that_were_searched_for_are_marked() -> None:
 )
 def test_a_text_takes_the_cells_of_its_column(text: str, width: int, right: bool, shown: str) -> None:
     assert numbers(1)._fitted(text, width, right=right) == shown
+
+
+def test_types_stand_below_the_names_if_there_is_room() -> None:
+    shown = grid([Column("n", "INTEGER"), Column("at", "TIMESTAMP(6)")], [["7", "2026-01-01 10:00:00"]])
+    assert [line.split("│")[:2] for line in drawn(shown, 40, 12)[:3]] == [
+        ["     n ", " at                  "],
+        ["   int ", " timestamp           "],
+        ["1    7 ", " 2026-01-01 10:00:00 "],
+    ]
+    assert shown.cell_at(4, 1, 40) is None
+    assert shown.cell_at(4, 2, 40) == (0, 0)
+
+
+def test_an_id_that_repeats_the_number_of_its_row_stands_alone() -> None:
+    rows: list[Row] = [[str(number), "x"] for number in range(1, 30)]
+    assert drawn(grid([Column("id", "INTEGER"), Column("s")], rows), 20, 3)[1].startswith("   1 │ x ")
+    rows[20] = ["7", "x"]
+    assert drawn(grid([Column("id", "INTEGER"), Column("s")], rows), 20, 3)[1].startswith(" 1    1 │ x ")

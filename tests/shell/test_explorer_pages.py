@@ -89,7 +89,7 @@ def test_a_result_is_left_and_found_at_the_same_place() -> None:
         grid.lines(60, 20)
         grid.go(row=25)
         before = grid.lines(60, 20)
-        assert (grid.row, grid.top) == (25, 12)
+        assert (grid.row, grid.top) == (25, 13)
         places.keep(shown, grid)
         again, other = Grid(made), Grid(made)
         places.restore(shown, again)
@@ -135,7 +135,7 @@ def test_nested_values_in_a_cell_are_those_of_a_table() -> None:
     async def _nothing(number: int) -> Batch:
         raise AssertionError(f"partition {number} is here already")
 
-    assert asyncio.run(look()).split("│")[:3] == ['1 {"a": 1, "b": "x\\x1b"}', '{1="y"}', '{"a":1}']
+    assert asyncio.run(look()).split("│")[:3] == ['1  {"a": 1, "b": "x\\x1b"} ', ' {"1": "y"} ', ' {"a":1} ']
 
 
 def test_values_have_the_colors_of_a_table() -> None:

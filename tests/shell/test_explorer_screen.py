@@ -229,7 +229,7 @@ def test_moving(keys: str, first: int, row: int, column: str) -> None:
     async def work() -> None:
         async with opened(Partitions(numbered(30))) as seen:
             lines = (await seen.press(*keys.split(" "))).split("\n")
-        assert lines[0] == "    id│name   │doc     │"
+        assert lines[0] == "     id │ name    │ doc      │"
         assert [line.split()[0] for line in lines[1:6]] == [str(number) for number in range(first, first + 5)]
         assert lines[6] == f" row {row} of 30 │ {column} │ {HELP}"
 
@@ -257,6 +257,7 @@ def status(screen: str) -> str:
         ("l ] &[3-7] enter =", f"row 8 of 9 │ name VARCHAR │ {HELP}"),
         ("&[3-7] enter j & enter", f"row 5 of 9 │ id INTEGER │ {HELP}"),
         ("&[3-7] enter & escape", f"row 1 of 5 │ id INTEGER │ id matches '[3-7]' │ {HELP}"),
+        ("&NULL enter", f"no rows │ id INTEGER │ id matches 'NULL' │ {HELP}"),
         ("&x enter", f"no rows │ id INTEGER │ id matches 'x' │ {HELP}"),
         ("/NAME enter", "row 1 of 9 │ id INTEGER │ no match for 'NAME' below"),
         ("/name.5 enter", f"row 6 of 9 │ name VARCHAR │ {HELP}"),
@@ -308,15 +309,15 @@ def test_columns_that_are_resized_moved_frozen_and_hidden() -> None:
                 screen = await seen.press(*keys.split(" "))
                 seen_lines.append((keys, *screen.split("\n")[:2], seen.explorer.grid.frozen))
         assert seen_lines == [
-            (">", "       id│name  │doc    │", '1       0│name 0│{"n":0}│', 1),
-            ("> <", "       id│name  │doc    │", '1       0│name 0│{"n":0}│', 1),
-            ("< <", "   id│name  │doc    │", '1   0│name 0│{"n":0}│', 1),
-            ("}", "  name  │ id│doc    │", '1 name 0│  0│{"n":0}│', 1),
-            ("} }", "  name  │doc    │ id│", '1 name 0│{"n":0}│  0│', 1),
-            ("{", "  name  │ id│doc    │", '1 name 0│  0│{"n":0}│', 1),
-            ("f {", "   id│name  │doc    │", '1   0│name 0│{"n":0}│', 2),
-            ("f - +", "   id│name  │doc    │", '1   0│name 0│{"n":0}│', 0),
-            ("h ]", "   id│name  │doc    │", '2   1│name 1│{"n":1}│', 0),
+            (">", "        id │ name   │ doc     │", '1        0 │ name 0 │ {"n":0} │', 1),
+            ("> <", "        id │ name   │ doc     │", '1        0 │ name 0 │ {"n":0} │', 1),
+            ("< <", "    id │ name   │ doc     │", '1    0 │ name 0 │ {"n":0} │', 1),
+            ("}", "   name   │  id │ doc     │", '1  name 0 │   0 │ {"n":0} │', 1),
+            ("} }", "   name   │ doc     │  id │", '1  name 0 │ {"n":0} │   0 │', 1),
+            ("{", "   name   │  id │ doc     │", '1  name 0 │   0 │ {"n":0} │', 1),
+            ("f {", "    id │ name   │ doc     │", '1    0 │ name 0 │ {"n":0} │', 2),
+            ("f - +", "    id │ name   │ doc     │", '1    0 │ name 0 │ {"n":0} │', 0),
+            ("h ]", "    id │ name   │ doc     │", '2    1 │ name 1 │ {"n":1} │', 0),
         ]
 
     run(work)
@@ -336,8 +337,8 @@ def test_the_keys_are_explained() -> None:
             "c                go to a column by its name or number",
             "/                search for a regular expression; n finds the next match, N",
             "                 the previous one, Esc stops",
-            "&                show only rows whose value in this column matches a regular",
-            "                 expression; an empty one shows all rows",
+            "&                show only rows whose value here matches a regular expression;",
+            "                 NULL finds NULLs too, nothing shows all",
             "[ and ]          sort by this column, ascending or descending",
             "=                remove the filter and the sort order",
             "f                freeze the columns up to this one, or unfreeze them;",
@@ -351,7 +352,7 @@ def test_the_keys_are_explained() -> None:
             "y, Y, K          copy the cell or selection, the row, the column",
             "w                write the visible rows and columns to a file; the extension",
             "                 sets the format",
-            "q, Esc           exit",
+            "q, Esc           exit; Esc first ends a search or a selection",
             " q to go back",
         ]
 
@@ -395,12 +396,12 @@ def test_rows_of_other_partitions() -> None:
             partitions.let_go.clear()
             lines = (await seen.press("G")).split("\n")
             assert lines[1:] == [
-                *(f"{number} …  │…      │…       │" for number in range(17, 21)),
+                *(f"{number}  …   │ …       │ …        │" for number in range(17, 21)),
                 f" row 20 of 20 │ id INTEGER │ {HELP}",
             ]
             partitions.let_go.set()
             lines = (await seen.until("name 17")).split("\n")
-            assert [line.split("│")[0] for line in lines[1:5]] == ["17  16", "18  17", "19  18", "20  19"]
+            assert [line.split("│")[0] for line in lines[1:5]] == ["17   16 ", "18   17 ", "19   18 ", "20   19 "]
             assert sorted(partitions.fetched) == [0, 1, 2]
 
     run(work)
@@ -415,8 +416,8 @@ def test_a_partition_that_cannot_be_fetched_is_fetched_again_by_the_next_key() -
             assert status(await seen.until("gone")) == "row 15 of 15 │ id INTEGER │ gone\\x1b"
             partitions.error = None
             await seen.press("k")
-            lines = (await seen.until("15   2")).split("\n")
-            assert (lines[4].split("│")[0], status(lines[5])) == ("15   2", f"row 14 of 15 │ id INTEGER │ {HELP}")
+            lines = (await seen.until("15    2")).split("\n")
+            assert (lines[4].split("│")[0], status(lines[5])) == ("15    2 ", f"row 14 of 15 │ id INTEGER │ {HELP}")
 
     run(work)
 
@@ -555,7 +556,7 @@ def test_the_mouse() -> None:
     run(work)
 
 
-MOUSE = ["<65;1;1M", "<65;9;2M", "<64;1;1M", "<0;9;2M", "<0;9;3m", "<0;9;1M", "<0;5;6M", "<64;1;1M", "<64;1;1M"]
+MOUSE = ["<65;1;1M", "<65;9;2M", "<64;1;1M", "<0;11;2M", "<0;11;3m", "<0;11;1M", "<0;5;6M", "<64;1;1M", "<64;1;1M"]
 """Wheel down twice and up, a click and its end, clicks at the names and at the last line, wheel up twice."""
 MOVED = [
     *[(4, "id INTEGER", 0), (7, "id INTEGER", 2), (4, "id INTEGER", 2)],
@@ -564,7 +565,9 @@ MOVED = [
 ]
 
 
-@pytest.mark.parametrize("keys", ["q", "escape", "c-c", "c-d", "v escape q", "v q q", "? q q", "s c-c q", "/ c-c q"])
+@pytest.mark.parametrize(
+    "keys", ["q", "escape", "c-c", "c-d", "v escape q", "/1 enter escape q", "v q q", "? q q", "s c-c q", "/ c-c q"]
+)
 def test_it_is_left(keys: str) -> None:
     async def work() -> None:
         async with opened(Partitions(numbered(3))) as seen:
@@ -604,7 +607,7 @@ def test_a_part_is_arranged_and_counted_where_the_service_has_no_file_of_the_res
             ]
             assert status(await seen.press("q", "=")) == f"row 3 of 6 │ name VARCHAR │ {HELP}"
             await seen.press("G")
-            await seen.until("6   2")
+            await seen.until("6    2")
             lines = (await seen.press("s")).split("\n")
             assert lines[1].rstrip("^ ") == "all rows"
             assert whole.asked == 1
@@ -656,12 +659,12 @@ def test_all_rows_are_arranged_and_counted_by_the_file_of_the_service() -> None:
         async with opened(result, width=100, height=5) as seen:
             await seen.press("]")
             assert [line.strip() for line in (await seen.until("name 1")).split("\n")] == [
-                *("id│name  │", "4   3│name 3│", "3   2│name 2│", "2   1│name 1│"),
+                *("id │ name   │", "4    3 │ name 3 │", "3    2 │ name 2 │", "2    1 │ name 1 │"),
                 f"row 1 of 4 │ id INTEGER │ sorted by id desc │ {HELP}",
             ]
             await seen.press("l", "&[1-3]", "enter")
             assert [line.strip() for line in (await seen.until("name 1")).split("\n")] == [
-                *("id│name  │", "4   3│name 3│", "3   2│name 2│", "2   1│name 1│"),
+                *("id │ name   │", "4    3 │ name 3 │", "3    2 │ name 2 │", "2    1 │ name 1 │"),
                 f"row 1 of 3 │ name VARCHAR │ name matches '[1-3]', sorted by id desc │ {HELP}",
             ]
             lines = (await seen.press("h", "s")).split("\n")

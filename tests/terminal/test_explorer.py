@@ -234,7 +234,7 @@ def test_a_key_at_the_prompt_opens_the_last_result_and_leaves_what_is_typed(tmp_
 def test_the_mouse(explorer: Terminal) -> None:
     explorer.type("\x1b[<65;10;5M")
     explorer.wait("row 4 of")
-    explorer.type("\x1b[<0;12;9M\x1b[<0;12;9m")
+    explorer.type("\x1b[<0;12;10M\x1b[<0;12;10m")
     explorer.wait("row 8 of")
     assert b"\x1b[?1000h" in explorer.written
     explorer.type("q")

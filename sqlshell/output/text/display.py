@@ -38,7 +38,7 @@ def display_changes(column: Column, shape: DisplayFormat, count: Callable[[int],
     if shape.indent and nested:
         changes.append(Change(each(indented)))
     if shape.screen and nested:
-        changes.append(Change(each(lambda value: spaced(value, column.type))))
+        changes.append(Change(each(spaced)))
         if shape.width:
             changes.append(Change(each(lambda value: over_lines(value, shape.width))))
     if shape.width and not numeric and column.display_hint != "nowrap":

@@ -1,15 +1,13 @@
-"""Formats nested values for tables on the screen: with spaces, over several lines, and maps unlike structs."""
+"""Formats nested values for tables on the screen: with spaces, and over several lines."""
 
 from __future__ import annotations
 
-import functools
-import json
 import re
 from collections.abc import Iterator
 
 from msgspec import Struct
 
-from sqlshell.interface.types import Kind, base, field_of, is_named, kind, parts_of
+from sqlshell.interface.types import Kind, base
 from sqlshell.output.text.cells import cells
 from sqlshell.result import Column
 
@@ -20,67 +18,25 @@ TALLEST = 40
 """Lines of a value that are shown in a table."""
 _JOINT = re.compile(r'("(?:[^"\\]|\\.)*+"\s*+)(?::(?=\S))?|,(?=\S)')
 """A string with the colon after it, or a comma, without a space behind them."""
-_TOKEN = re.compile(r'\s*+("(?:[^"\\]|\\.)*+"|[{}\[\],:=]|[^\s{}\[\],:="]++|\Z)')
-_MAP = re.compile(r"\bMAP<", re.IGNORECASE)
-_PLAIN_KEY = re.compile(r'"([-+.\w]++)"')
-"""A number or a boolean that is a string because it is the key of a JSON object."""
+_TOKEN = re.compile(r'\s*+("(?:[^"\\]|\\.)*+"|[{}\[\],:]|[^\s{}\[\],:"]++|\Z)')
 
 
 class _Container(Struct):
-    """A list, an object or a map; each item has its name with a colon, or a key with `=`, before it, "" in a list.
-
-    `flat` is all of it, `type` that of the value, "" if it is not known.
-    """
+    """A list or an object; each item has its name with a colon before it, "" in a list. `flat` is all of it."""
 
     begin: str
     items: list[tuple[str, _Container | str]]
     flat: str = ""
-    type: str = ""
-
-    def inner(self, key: str) -> str:
-        """The type of the next item; `key` is its name as a JSON string."""
-        parts = _parts(self.type)
-        match base(self.type):
-            case "ARRAY" if parts:
-                return parts[0]
-            case "MAP" if len(parts) == 2:
-                return parts[1]
-            case "STRUCT" | "ROW" if not key:
-                return parts[len(self.items)] if len(self.items) < len(parts) else ""
-            case "STRUCT" | "ROW":
-                named = (field_of(part) for part in parts if is_named(part))
-                return next((kind for name, kind in named if _quoted(name) == key), "")
-        return ""
-
-    def before(self, key: str) -> str:
-        """A name and what is between it and its value."""
-        if base(self.type) != "MAP":
-            return f"{key}: "
-        parts = _parts(self.type)
-        match = _PLAIN_KEY.fullmatch(key)
-        bare = match is not None and len(parts) == 2 and (kind(parts[0]).numeric or kind(parts[0]) is Kind.BOOLEAN)
-        return f"{match[1] if match is not None and bare else key}="
-
-
-_parts = functools.lru_cache(maxsize=64)(parts_of)
 
 
 def is_nested(column: Column) -> bool:
-    return column.kind is Kind.NESTED or base(column.type) in {"JSON", "VARIANT"}
+    return column.kind is Kind.NESTED or base(column.exact_type) in {"JSON", "VARIANT"}
 
 
-def spaced(value: str, type_name: str = "") -> str:
-    """A nested value with spaces after colons and commas, and with maps as `{"key"=1}`, unless it is very long.
-
-    A map is a JSON object, as a struct is: only the type tells them apart.
-    """
+def spaced(value: str) -> str:
+    """A nested value with spaces after colons and commas, unless it is very long."""
     if not value.startswith(("{", "[")) or len(value) > LONGEST:
         return value
-    if len(type_name) <= LONGEST and _MAP.search(type_name):
-        try:
-            return _flat(_parsed(value, type_name))
-        except ValueError:
-            return value
     return _JOINT.sub(lambda match: match[0] if match[0][-1] not in ":," else f"{match[0]} ", value)
 
 
@@ -98,19 +54,19 @@ def over_lines(value: str, width: int) -> str:
         return value
 
 
-def _parsed(value: str, type_name: str = "") -> _Container | str:
+def _parsed(value: str) -> _Container | str:
     """The value as a tree whose leaves are texts of the value. Raises ValueError if it is not like JSON."""
     top = _Container("", [])
     open_ = [top]
-    key, name, at = "", "", 0
+    name, at = "", 0
     while match := _TOKEN.match(value, at):
         token, at = match[1], match.end()
         inner = open_[-1]
         if token in {"{", "["}:
-            container = _Container(token, [], type=inner.inner(key) if len(open_) > 1 else type_name)
+            container = _Container(token, [])
             inner.items.append((name, container))
             open_.append(container)
-            key = name = ""
+            name = ""
             if len(open_) > DEEPEST:
                 raise ValueError
         elif token in {"}", "]"}:
@@ -118,24 +74,19 @@ def _parsed(value: str, type_name: str = "") -> _Container | str:
             if done.begin + token not in {"{}", "[]"}:
                 raise ValueError
             done.flat = done.begin + ", ".join(each + _flat(item) for each, item in done.items) + token
-        elif token in {":", "="}:
+        elif token == ":":
             before, last = inner.items.pop() if inner.items and not name else (name, "")
             if before or not last or not isinstance(last, str):
                 raise ValueError
-            key, name = last, inner.before(last) if token == ":" else f"{last}="
+            name = f"{last}: "
         elif token not in {",", ""}:
             inner.items.append((name, token))
-            key = name = ""
+            name = ""
         if at == len(value):
             break
     if len(open_) > 1 or len(top.items) != 1 or at < len(value):
         raise ValueError
     return top.items[0][1]
-
-
-def _quoted(name: str) -> str:
-    """A name as the services write it in JSON."""
-    return json.dumps(name, ensure_ascii=False)
 
 
 def _flat(value: _Container | str) -> str:

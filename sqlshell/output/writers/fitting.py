@@ -6,6 +6,7 @@ import shutil
 import time
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TypeVar
 
 from msgspec.structs import replace
 
@@ -22,16 +23,23 @@ SHORTEST = 12
 NARROWEST = 24
 """The cells that a nested value has at least when it gets several lines."""
 
+CUT = 20
+"""The cells of a text in a table that leaves columns out."""
+
 STEP_SECONDS = 0.1
 RATE_SECONDS = 2.0
 FRAME_LINES = 7
 """Lines of a live view that are not rows: the table's frame, the status, the line of the cursor."""
 
 
+T = TypeVar("T")
+
+
 class AutoWriter(SampledWriter):
     """A table if its first rows fit into `width` cells, otherwise a few records side by side, or one below the other.
 
-    Nested values of several rows get more lines first, and if the screen allows it, long texts are cut.
+    Nested values of several rows get more lines first, and if the screen allows it, long texts are cut; then a table of
+    records that do not fit on the screen leaves columns out in the middle.
     """
 
     def __init__(self, options: WriterOptions, width: int) -> None:
@@ -62,9 +70,11 @@ class AutoWriter(SampledWriter):
 
     def _choose(self, *, whole: bool = False) -> Iterable[bytes]:
         """Choose the writer by the sample; `whole` is whether it has all rows."""
-        table = self._fitting()
-        self._turned = table is None
-        writer = self._chosen = table or (self._transposed() if whole else None) or RecordWriter(self._options)
+        writer = self._fitting() or (self._transposed() if whole else None)
+        if writer is None and not (whole and self._fits_as_records()):
+            writer = self._narrowed()
+        self._turned = writer is None or isinstance(writer, TransposedWriter)
+        writer = self._chosen = writer or RecordWriter(self._options)
         sample, self._sample = self._sample, []
         begun = list(writer.begin(self._columns))
         return [*begun, *(writer.write(Batch(len(self._columns), rows=sample)) if sample else [])]
@@ -117,6 +127,32 @@ class AutoWriter(SampledWriter):
                 return writer
         return None
 
+    def _fits_as_records(self) -> bool:
+        """Whether a person finds each record on one of two screens."""
+        lines = len(self._sample) * (len(self._columns) + 1)
+        return lines <= 2 * shutil.get_terminal_size().lines
+
+    def _narrowed(self) -> Writer | None:
+        """A table of the first and the last columns, if some of them fit."""
+        screen = self._options.screen
+        if screen is None or not screen.cuts:
+            return None
+        widths = TableWriter(self._options).measured(self._columns, self._sample)
+        caps = {
+            at: CUT
+            for at, column in enumerate(self._columns)
+            if widths[at] > CUT and column.kind in {Kind.TEXT, Kind.NESTED} and column.display_hint != "nowrap"
+        }
+        # The column that stands for those that are left out has one cell.
+        left, shown = self._width - 5, set[int]()
+        both_ends = (at for pair in zip(range(len(widths)), reversed(range(len(widths))), strict=True) for at in pair)
+        for at in both_ends:
+            left -= min(widths[at], caps.get(at, widths[at])) + 3
+            if left < 0:
+                break
+            shown.add(at)
+        return NarrowedWriter(self._options, sorted(shown), caps) if len(shown) > 1 else None
+
     def _caps(self, widths: Sequence[int], folded: Mapping[int, int], *, cuts: bool) -> dict[int, int] | None:
         """The widths of columns with which the table fits; None if they would be too narrow.
 
@@ -139,6 +175,47 @@ class AutoWriter(SampledWriter):
                 caps[at] -= 1
                 excess -= 1
         return {at: cap for at, cap in caps.items() if cap < widths[at]} if excess <= 0 else None
+
+
+class NarrowedWriter(Writer):
+    """A table of some of the columns, `shown` by their numbers; `caps` are the widths of some of them in cells.
+
+    A column of ellipses stands for those that are left out.
+    """
+
+    def __init__(self, options: WriterOptions, shown: Sequence[int], caps: Mapping[int, int]) -> None:
+        self._shown = shown
+        self._ellipsis = options.screen.ellipsis if options.screen is not None else "…"
+        self._gap = next((at for at, number in enumerate(shown) if at != number), len(shown))
+        places = [*shown[: self._gap], -1, *shown[self._gap :]]
+        self._table = TableWriter(options, {at: caps[number] for at, number in enumerate(places) if number in caps})
+        self._left_out = 0
+
+    @property
+    def buffering(self) -> bool:
+        return self._table.buffering
+
+    @property
+    def look(self) -> Look:
+        return replace(self._table.look, left_out=self._left_out)
+
+    def begin(self, columns: Sequence[Column]) -> Iterable[bytes]:
+        self._left_out = len(columns) - len(self._shown)
+        return self._table.begin(self._with_gap(columns, Column(self._ellipsis, "")))
+
+    def write(self, batch: Batch) -> Iterable[bytes]:
+        rows = [self._with_gap(row, self._ellipsis) for row in batch.rows]
+        return self._table.write(Batch(len(self._shown) + 1, rows=rows))
+
+    def settle(self) -> Iterable[bytes]:
+        return self._table.settle()
+
+    def end(self, summary: Summary) -> Iterable[bytes]:
+        return self._table.end(summary)
+
+    def _with_gap(self, values: Sequence[T], gap: T) -> list[T]:
+        chosen = [values[at] for at in self._shown]
+        return [*chosen[: self._gap], gap, *chosen[self._gap :]]
 
 
 class FoldWriter(SampledWriter):

@@ -32,6 +32,7 @@ async def arranged(table: Table, columns: Sequence[Column], arrangement: Arrange
         at, pattern = arrangement.keep
         flags = "i" if pattern.flags & re.IGNORECASE else "c"
         where = f"WHERE regexp_matches({shown_text(table.columns[at])}, {literal(pattern.pattern)}, '{flags}')"
+        where += f" OR {table.columns[at].name} IS NULL" if pattern.pattern == "NULL" else ""
     order = "file_row_number"
     if arrangement.order is not None:
         at, down = arrangement.order

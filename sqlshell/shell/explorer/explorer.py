@@ -27,7 +27,7 @@ from sqlshell.output.writer import WriterOptions
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.grid import Grid
 from sqlshell.shell.explorer.pages import Pages
-from sqlshell.shell.interactive.look.paint import screen_depth
+from sqlshell.shell.interactive.look.paint import color_depth, screen_depth
 from sqlshell.text import format_count
 
 SCROLLED = 3
@@ -42,6 +42,8 @@ class Explorer:
         self.file_options = file_options
         """Options of files and copies."""
         self.grid = Grid(pages)
+        if not color_depth():
+            self.grid.marked += " reverse"
         self.message = ""
         self.sorted = ""
         """A description of the filter and sort order."""

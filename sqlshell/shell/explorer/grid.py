@@ -11,6 +11,7 @@ from msgspec import Struct
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.text.lines import cut_line
 from sqlshell.output.text.nesting import is_nested, spaced
+from sqlshell.output.text.type_names import fitting_type, short_type
 from sqlshell.output.text.value_colors import ValueColors, role_of
 from sqlshell.output.writer import Role
 from sqlshell.output.writers.table import justify
@@ -19,6 +20,10 @@ from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.pages import Pages, Row
 
 WIDEST, NARROWEST, STEP = 40, 3, 4
+EDGES = 3
+"""The cells of a column beside its text: a space on both sides, and the line behind it."""
+LEAST_WITH_TYPES = 12
+"""The lines of a table that has a line with the types."""
 WIDEST_FROZEN = 24
 """Cells of a first column that stays in view from the start."""
 SAMPLED = 200
@@ -72,7 +77,14 @@ class Grid:
         """The text to search for; `pattern` is its pattern."""
         self.height = 1
         self._bar, self._ellipsis = in_locale("│"), in_locale("…")
+        self.marked = "class:selected"
+        """The style of the cursor and of the selection."""
+        self._heads = 1
+        """Lines above the rows: the names of the columns, and their types if there is room."""
         first = [row for row in map(pages.row, range(min(SAMPLED, pages.total))) if row]
+        numbered = len(self.columns) > 1 and all(row[0] == str(number) for number, row in enumerate(first, 1))
+        self._side = 0 if first and numbered else len(f"{pages.total:,}") + 1
+        """The cells of the numbers of the rows, which an ID that repeats them makes unnecessary."""
         for shown in self.columns:
             shown.role = role_of(shown.column, [row[shown.at] for row in first])
         self._fit(first)
@@ -165,25 +177,25 @@ class Grid:
         return lines, self.visible[min(place, self.place) : max(place, self.place) + 1]
 
     def lines(self, width: int, height: int) -> list[Fragments]:
-        """The table as `height` lines of `width` cells, beginning with the column names."""
-        self.height = max(1, height - 1)
+        """The table as `height` lines of `width` cells, beginning with names and, if there is room, types."""
+        self._heads = 1 + (height >= LEAST_WITH_TYPES)
+        self.height = max(1, height - self._heads)
         self.go(self.row, self.place)
         self._fit([row for row in map(self.line, range(self.top, self.top + self.height)) if row])
-        side = len(f"{self.pages.total:,}") + 1
-        columns = self._columns(width - side)
-        lines = [self._names(columns, side, width)]
-        lines += [self._row(line, columns, side, width) for line in range(self.top, self.top + self.height)]
-        return lines
+        columns = self._columns(width - self._side)
+        lines = [self._names(columns, width)]
+        if self._heads > 1:
+            lines.append(self._types(columns, width))
+        return lines + [self._row(line, columns, width) for line in range(self.top, self.top + self.height)]
 
     def cell_at(self, x: int, y: int, width: int) -> tuple[int, int] | None:
         """The line and visible column at a position of the screen; None if there is none."""
-        side = len(f"{self.pages.total:,}") + 1
-        left = side
-        for place, shown in self._columns(width - side):
-            if left <= x < left + shown.width + 1:
-                line = self.top + y - 1
-                return (line, place) if 0 <= line < self.count and y else None
-            left += shown.width + 1
+        left = self._side
+        for place, shown in self._columns(width - self._side):
+            if left <= x < left + shown.width + EDGES:
+                line = self.top + y - self._heads
+                return (line, place) if line < self.count and y >= self._heads else None
+            left += shown.width + EDGES
         return None
 
     def _columns(self, width: int) -> list[tuple[int, GridColumn]]:
@@ -192,43 +204,54 @@ class Grid:
         """
         visible = list(enumerate(self.visible))
         fixed = visible[: self.frozen]
-        room = width - sum(shown.width + 1 for _, shown in fixed)
+        room = width - sum(shown.width + EDGES for _, shown in fixed)
         self.left = max(self.frozen, min(self.left, self.place)) if self.place >= self.frozen else self.left
         while True:
             rest, used = [], 0
             for place, shown in visible[max(self.left, self.frozen) :]:
-                if used and used + shown.width > room:
+                # The last line may be cut off.
+                if used and used + shown.width + EDGES - 1 > room:
                     break
                 rest.append((place, shown))
-                used += shown.width + 1
+                used += shown.width + EDGES
             if self.place < self.frozen or not rest or rest[-1][0] >= self.place:
                 return fixed + rest
             self.left += 1
 
-    def _names(self, columns: Sequence[tuple[int, GridColumn]], side: int, width: int) -> Fragments:
-        fragments: Fragments = [("class:header", " " * side)]
+    def _names(self, columns: Sequence[tuple[int, GridColumn]], width: int) -> Fragments:
+        fragments: Fragments = [("class:header", " " * self._side)]
         for place, shown in columns:
-            style = "class:header class:selected" if place == self.place else "class:header"
+            style = f"class:header {self.marked}" if place == self.place else "class:header"
             name = self._fitted(printable(shown.column.name), shown.width, right=shown.column.kind.numeric)
-            fragments += [(style, name), ("class:header", self._bar)]
+            fragments += [(f"{style} bold", f" {name} "), ("class:continuation", self._bar)]
         return self._filled(fragments, width, "class:header")
 
-    def _row(self, line: int, columns: Sequence[tuple[int, GridColumn]], side: int, width: int) -> Fragments:
+    def _types(self, columns: Sequence[tuple[int, GridColumn]], width: int) -> Fragments:
+        fragments: Fragments = [("", " " * self._side)]
+        for _, shown in columns:
+            name = fitting_type(shown.column.exact_type, shown.width, self._ellipsis)
+            text = self._fitted(name, shown.width, right=shown.column.kind.numeric)
+            fragments += [("class:dim", f" {text} "), ("class:continuation", self._bar)]
+        return self._filled(fragments, width, "")
+
+    def _row(self, line: int, columns: Sequence[tuple[int, GridColumn]], width: int) -> Fragments:
         if line >= self.count:
             return [("class:continuation", "~")] if line in {self.top, self.count} else [("", "")]
         row = self.line(line)
         at = self.number(line)
         number = self._ellipsis if at is None else f"{at + 1:,}"
-        fragments: Fragments = [("class:continuation", f"{number.rjust(side - 1)} ")]
+        side = f"{number.rjust(self._side - 1)} " if self._side else ""
+        fragments: Fragments = [("class:continuation", side)]
         lines, selected = self.selection()
         for place, shown in columns:
             chosen = (line in lines and shown in selected) if self.anchor else (line, place) == (self.row, self.place)
-            fragments += self._cell(row, shown, chosen=chosen)
+            edge = self.marked if chosen else ""
+            fragments += [(edge, " "), *self._cell(row, shown, chosen=chosen), (edge, " ")]
             fragments.append(("class:continuation", self._bar))
         return self._filled(fragments, width, "")
 
     def _cell(self, row: Row | None, shown: GridColumn, *, chosen: bool) -> Fragments:
-        base = "class:selected" if chosen else ""
+        base = self.marked if chosen else ""
         if row is None:
             return [(f"class:null {base}", self._fitted(self._ellipsis, shown.width))]
         value = row[shown.at]
@@ -246,7 +269,8 @@ class Grid:
         for shown in self.columns:
             if shown.chosen or shown.hidden or shown.width >= WIDEST:
                 continue
-            texts = [printable(shown.column.name), *(_first(row[shown.at] or "NULL", shown.column) for row in rows)]
+            heads = [printable(shown.column.name), short_type(shown.column.exact_type)]
+            texts = [*heads[: self._heads], *(_first(row[shown.at] or "NULL", shown.column) for row in rows)]
             shown.width = max(shown.width, NARROWEST, min(WIDEST, max(map(cells, texts))))
 
     def _fitted(self, text: str, width: int, *, right: bool = False) -> str:
@@ -275,10 +299,10 @@ def _first(value: str, column: Column) -> str:
 
 def _shown(value: str, column: Column) -> str:
     """A value in a cell; nested ones as in a table."""
-    return _nested(value, column.type) if is_nested(column) else printable(value)
+    return _nested(value) if is_nested(column) else printable(value)
 
 
 @functools.lru_cache(maxsize=512)
-def _nested(value: str, type_name: str) -> str:
+def _nested(value: str) -> str:
     # Each key draws the same cells again.
-    return printable(spaced(value, type_name))
+    return printable(spaced(value))

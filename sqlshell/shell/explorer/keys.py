@@ -29,7 +29,7 @@ HELP: Final = (
     (":", "go to a row by its number"),
     ("c", "go to a column by its name or number"),
     ("/", "search for a regular expression; n finds the next match, N the previous one, Esc stops"),
-    ("&", "show only rows whose value in this column matches a regular expression; an empty one shows all rows"),
+    ("&", "show only rows whose value here matches a regular expression; NULL finds NULLs too, nothing shows all"),
     ("[ and ]", "sort by this column, ascending or descending"),
     ("=", "remove the filter and the sort order"),
     ("f", "freeze the columns up to this one, or unfreeze them; initially, a narrow first column is frozen"),
@@ -41,7 +41,7 @@ HELP: Final = (
     ("v", "start or end a selection"),
     ("y, Y, K", "copy the cell or selection, the row, the column"),
     ("w", "write the visible rows and columns to a file; the extension sets the format"),
-    ("q, Esc", "exit"),
+    ("q, Esc", "exit; Esc first ends a search or a selection"),
 )
 
 
@@ -66,7 +66,6 @@ def bindings(explorer: Explorer) -> KeyBindings:
     _arrangement_keys(explorer, on)
     _column_keys(explorer, on)
 
-    @on("q", "escape", "c-c", "c-d")
     def leave_or_stop() -> None:
         if explorer.working:
             explorer.stop()
@@ -74,6 +73,15 @@ def bindings(explorer: Explorer) -> KeyBindings:
             grid.anchor = None
         else:
             explorer.app.exit()
+
+    def end_search() -> None:
+        if grid.pattern is not None and not explorer.working and grid.anchor is None:
+            grid.pattern = None
+        else:
+            leave_or_stop()
+
+    on("q", "c-c", "c-d")(leave_or_stop)
+    on("escape")(end_search)
 
     @on("?", "f1")
     def show_keys() -> None:

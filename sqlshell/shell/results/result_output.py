@@ -296,7 +296,7 @@ class ResultOutput:
             truncated = format_count(look.shortened, "value")
             self._diagnostics.note(f"{truncated} truncated; use \\pset maxwidth 0 to show {them} in full", always=True)
         waited = sink.waited if one_off else 0.0
-        return replace(summary, shortened=look.shortened, waited=waited, turned=look.turned)
+        return replace(summary, shortened=look.shortened, waited=waited, turned=look.turned, left_out=look.left_out)
 
     def _explores(self, result: Result, format_: Format) -> bool:
         """Whether a result at the prompt has too many columns for a table, and can be opened in the explorer."""

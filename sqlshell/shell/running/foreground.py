@@ -300,6 +300,9 @@ class Foreground:
         parts = [summary]
         if shown is not None and shown.turned and len(result.columns) > 1:
             parts.append(f"{len(result.columns):,} columns")
+        if shown is not None and shown.left_out:
+            count = len(result.columns)
+            parts.append(f"{count - shown.left_out:,} of {count:,} columns (F5 shows all)")
         if self._diagnostics.verbose or self._session.options.timing:
             parts.append(duration(seconds))
         if shown is not None and shown.shortened:
