@@ -29,7 +29,10 @@ def test_a_chart_says_what_it_requires(tmp_path: Path) -> None:
         tmp_path, RUN, "-c", "select 1 as a, 2 as b \\chart", "--on-error", "continue", "-c", "select 42"
     )
     assert done.returncode == 2
-    assert "\\chart requires plotext (extra: charts)\nhelp: run: pip install 'plotext>=5.3,<6'" in done.stderr
+    assert (
+        "\\chart line and scatter require plotext (extra: charts)\nhelp: run: pip install 'plotext>=5.3,<6'"
+        in done.stderr
+    )
     assert "42" in done.stdout
 
 

@@ -10,7 +10,7 @@ from typing import TextIO
 
 from msgspec import Struct
 
-_ASCII = str.maketrans({"│": "|", "…": "...", "█": "#", "×": "x", "·": "-"})
+_ASCII = str.maketrans({"│": "|", "…": "...", "█": "#", "▆": "#", "▏": "|", "×": "x", "·": "-"})
 
 
 class Streams(Struct, frozen=True, eq=False):

@@ -163,7 +163,7 @@ def test_the_result_of_local_sql_is_a_result(program: Program, tmp_path: Path) -
     done = program("-q", stdin=script)
     assert json.loads((tmp_path / "out.json").read_text()) == [{"s": 10}]
     assert "\n10\n" in done.out
-    assert "█" in done.out
+    assert "▆" in done.out
 
 
 def test_rows_that_were_changed_are_counted(program: Program) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import datetime
 import math
 from collections.abc import Sequence
 from itertools import pairwise
@@ -13,7 +14,7 @@ from sqlshell.errors import UsageError
 from sqlshell.result import Column, Rows
 from sqlshell.shell.charts import charts, drawn_rows
 from sqlshell.shell.charts.charts import Chart, bin_label
-from sqlshell.shell.charts.drawing import as_text, moment
+from sqlshell.shell.charts.drawing import as_text, moment, ticks, time_ticks
 from sqlshell.shell.commands.results import _chart_of_rows
 
 CITY, DAY, N, M = Column("city"), Column("day", "DATE"), Column("n", "BIGINT"), Column("m", "DOUBLE")
@@ -138,7 +139,7 @@ def test_moments_are_places_on_an_axis() -> None:
     [
         ([1.0, 1.0, 3.0], [0.5, 1.5, 2.5, 3.5], [2, 0, 1]),
         ([0.5], [0.5, 1.5], [1]),
-        ([0.0, 0.5, 1.0, 2.0], [0.0, 2 / 3, 4 / 3, 2.0], [2, 1, 1]),
+        ([0.0, 0.5, 1.0, 2.0], [0.0, 1.0, 2.0], [2, 2]),
         ([0.0, 1000.0], [0.0, 500.0, 1000.0], [1, 1]),
         ([1e16, 1e16 + 2], [1e16, 1e16 + 2], [2]),
         ([1e16, 1e16], [1e16, 1e16 + 2], [2]),
@@ -221,3 +222,44 @@ def test_a_bar_of_a_histogram_stands_in_the_middle_of_its_values() -> None:
     assert (bars.xs, bars.ys) == ([1.0, 2.0, 3.0], [1.0, 1.0, 2.0])
     assert (found.x, found.labels) == ("n", ["1", "2", "3"])
     assert found.notes == ["1 value is not counted: it is NULL, not numeric or too large"]
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "marks"),
+    [
+        (0.0, 93_480.0, [0, 20_000, 40_000, 60_000, 80_000, 100_000]),
+        (-0.3, 1.1, [-0.5, 0.0, 0.5, 1.0, 1.5]),
+        (5.0, 5.0, []),
+        (1e16, 1e16 + 2, []),
+    ],
+)
+def test_ticks_are_round(low: float, high: float, marks: list[float]) -> None:
+    assert ticks(low, high) == pytest.approx(marks)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "said"),
+    [
+        ("2023-01-01", "2025-12-01", ["2023-01-01", "2024-01-01", "2025-01-01"]),
+        ("2024-01-01", "2024-01-09", ["2024-01-02", "2024-01-04", "2024-01-06", "2024-01-08"]),
+        ("2024-03-05", "2024-09-05", ["2024-04-01", "2024-07-01"]),
+        ("0001-01-01", "9999-01-01", ["2000-01-01", "4000-01-01", "6000-01-01", "8000-01-01"]),
+        ("2024-01-01", "2024-01-01", ["2024-01-01"]),
+    ],
+)
+def test_times_have_marks_at_beginnings(low: str, high: str, said: list[str]) -> None:
+    first, last = (datetime.datetime.fromisoformat(f"{day}T00:00:00+00:00").timestamp() for day in (low, high))
+    assert [moment(tick, 1e9) for tick in time_ticks(first, last)] == said
+
+
+def test_series_of_very_different_sizes_have_panels() -> None:
+    rows: Rows = [[str(number), str(number), str(number * 1000)] for number in range(5)]
+    text = as_text(of([N, M, Column("k", "BIGINT")], rows, "line"), 60, 20, colors=False)
+    assert text.count("┌") == 2
+    assert [line.split()[-1] for line in text.splitlines() if line.endswith((" m", " k"))] == ["m", "k"]
+
+
+def test_at_most_some_series_are_drawn() -> None:
+    many = [Column(f"n{number}", "BIGINT") for number in range(charts.MOST_SERIES + 2)]
+    rows: Rows = [[str(number + row) for number in range(len(many))] for row in range(3)]
+    assert [item.name for item in of(many, rows).series] == [f"n{at}" for at in range(1, charts.MOST_SERIES + 1)]

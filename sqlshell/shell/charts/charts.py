@@ -33,6 +33,8 @@ LARGEST = 1e300
 """Larger numbers have sums and distances that a float cannot represent."""
 EXACT = 2**52
 """The least number from which on a float has no halves."""
+EXACT_BINS = 1_000
+"""Distances between neighboring floats in a bin, for which its edges are exact enough to be round."""
 Point = tuple[float, float]
 Cells = dict[tuple[str, str], float]
 """The sums of a heat map by the labels of the row and of the column."""
@@ -168,6 +170,15 @@ def histogram(column: Column, edges: Sequence[float], counts: Sequence[int], dro
     return Chart("hist", label(column.name), bars, labels, notes=notes)
 
 
+def step_between(low: float, high: float, most: int) -> float:
+    """The least of 1, 2 and 5 times a power of ten of which at most `most` make up a distance; 0 if there is none."""
+    raw = (high / most) - (low / most)
+    if not 1e-290 < raw < 1e290:
+        return 0.0
+    power = 10.0 ** math.floor(math.log10(raw))
+    return next((factor * power for factor in (1.0, 2.0, 5.0) if factor * power >= raw), 10.0 * power)
+
+
 class Bins(Struct, frozen=True):
     """`count` bins of equal width, from `low` on."""
 
@@ -181,7 +192,7 @@ class Bins(Struct, frozen=True):
 
 
 def bins_between(low: float, high: float, number: int, *, integers: bool) -> Bins:
-    """The bins for `number` values; their number follows Sturges's rule.
+    """The bins for `number` values, with round edges where floats have these; their number follows Sturges's rule.
 
     If there are few different `integers`, each has a bin around it.
     """
@@ -190,6 +201,10 @@ def bins_between(low: float, high: float, number: int, *, integers: bool) -> Bin
     step = math.ulp(max(-low, high))
     # Narrower bins would have the same edges.
     many = min(MOST_BINS, math.ceil(math.log2(number) + 1), int((high - low) / step)) or 1
+    width = step_between(low, high, many)
+    if width > step * EXACT_BINS:
+        first = math.floor(low / width)
+        return Bins(first * width, width, max(1, math.ceil(high / width) - first))
     return Bins(low, (high - low) / many or max(1.0, step), many)
 
 

@@ -1,18 +1,31 @@
-"""Draws a chart as text for a terminal: plotext draws everything except heat maps."""
+"""Draws a chart as text for a terminal; plotext draws lines and points."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from typing import Any
 
+from msgspec.structs import replace
+
 from sqlshell.errors import UsageError
 from sqlshell.output.text.cells import cells
-from sqlshell.shell.charts.charts import Chart
+from sqlshell.runtime.streams import in_locale
+from sqlshell.shell.charts.charts import EXACT, Chart, step_between
 
 SHADES = " ░▒▓█"
 MOST_HEIGHT = 30
 TICKS = 5
+FLAT = 5
+"""How many times larger the numbers of a series are beside which another one is flat."""
+COLORS = (("blue+", 94), ("green+", 92), ("red+", 91), ("cyan+", 96), ("magenta+", 95), ("orange+", 93))
+"""The colors of series: plotext's names, and the codes of terminals."""
+MONTH = 365.2425 * 86_400 / 12
+_MONTHS = (1, 3, 6, 12, 24, 60, 120, 240, 600, 1200, 2400, 6000, 12_000, 24_000)
+_SECONDS = (1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10_800, 21_600, 43_200, 86_400, 172_800, 604_800, 1_209_600)
+Paint = Callable[[str, int], str]
+"""Colors a text as the series with this number."""
 
 
 def as_text(chart: Chart, width: int, height: int, *, colors: bool) -> str:
@@ -21,60 +34,122 @@ def as_text(chart: Chart, width: int, height: int, *, colors: bool) -> str:
     """
     if chart.kind == "heat":
         return _heat(chart, width)
+
+    def paint(text: str, number: int) -> str:
+        return f"\x1b[{COLORS[number % len(COLORS)][1]}m{text}\x1b[0m" if colors else text
+
+    if chart.kind in {"bar", "hist"}:
+        return "".join(f"{line.rstrip()}\n" for line in _bars(chart, width, paint))
     try:
         import plotext  # type: ignore[import-untyped]
     except ImportError:
-        raise UsageError("\\chart requires plotext (extra: charts)", "run: pip install 'plotext>=5.3,<6'") from None
+        raise UsageError(
+            "\\chart line and scatter require plotext (extra: charts)", "run: pip install 'plotext>=5.3,<6'"
+        ) from None
+    panels = _panels(chart)
+    height = max(8, min(height, MOST_HEIGHT) // len(panels))
+    lines = [line for panel in panels for line in _points(plotext, panel, width, height, paint, colors=colors)]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
+
+
+def _bars(chart: Chart, width: int, paint: Paint) -> Iterator[str]:
+    """A bar for each number, with the number at its end; the series of a label stand below each other."""
+    block, names = in_locale("▆"), [item.name for item in chart.series]
+    values = [f"{value:,.10g}" for item in chart.series for value in item.ys]
+    side = max(map(cells, (*chart.labels, *(names if len(names) > 1 else ()), chart.x)))
+    room = max(8, width - side - 4 - max(map(len, values)))
+    low, high = min(0.0, *(min(item.ys) for item in chart.series)), max(0.0, *(max(item.ys) for item in chart.series))
+    # Halved first: the difference of the largest numbers is none.
+    scale = room / 2 / (high / 2 - low / 2) if high > low else 0.0
+    zero = round(-low / 2 * scale * 2)
+    head = "  ".join(paint(f"{block} {name}", number) for number, name in enumerate(names))
+    yield f"{chart.x.rjust(side)}  {head if len(names) > 1 else names[0]}"
+    for at, label in enumerate(chart.labels):
+        for number, item in enumerate(chart.series):
+            value = item.ys[at]
+            size = round(abs(value) * scale)
+            bar = paint(block * size, number) if size else in_locale("▏") if value else ""
+            before = " " * (zero - size if value < 0 else zero)
+            name = "" if number else label
+            yield f"{' ' * (side - cells(name))}{name}  {before}{bar} {value:,.10g}"
+        if len(names) > 1 and at < len(chart.labels) - 1:
+            yield ""
+
+
+def _panels(chart: Chart) -> list[Chart]:
+    """The chart, or one for each series if one of them would be a flat line beside another."""
+    sizes = [max(map(abs, item.ys), default=0.0) for item in chart.series]
+    if len(sizes) < 2 or max(sizes) < FLAT * min(sizes):
+        return [chart]
+    return [replace(chart, series=[item]) for item in chart.series]
+
+
+def _points(plotext: Any, chart: Chart, width: int, height: int, paint: Paint, *, colors: bool) -> list[str]:
+    """Lines or points, each series with its name at the right of its last point."""
     plotext.clear_figure()
     plotext.limit_size(False, False)
-    plotext.theme("clear" if not colors else "default")
+    plotext.theme("default" if colors else "clear")
     if colors:
-        for paint in (plotext.canvas_color, plotext.axes_color):
-            paint("default")
-        plotext.ticks_color("default")
-    if chart.kind in {"bar", "hist"}:
-        _bars(plotext, chart, width)
-    else:
-        _points(plotext, chart, width, min(height, MOST_HEIGHT))
-    text = str(plotext.build())
-    if not colors:
-        text = plotext.uncolorize(text)
-    return "\n".join(line.rstrip() for line in text.rstrip("\n").split("\n")) + "\n"
-
-
-def _bars(plotext: Any, chart: Chart, width: int) -> None:
-    labels = list(reversed(chart.labels))
-    many = len(chart.series)
-    plotext.plotsize(width, len(labels) * (many + (many > 1)) + 4)
-    values = [list(reversed(item.ys)) for item in chart.series]
-    gap = 0.5 if many == 1 else 0.8
-    if many == 1:
-        plotext.bar(labels, values[0], orientation="horizontal", width=gap)
-    else:
-        names = [item.name for item in chart.series]
-        plotext.multiple_bar(labels, values, orientation="horizontal", width=gap, labels=names)
-    plotext.xlabel(chart.y)
-
-
-def _points(plotext: Any, chart: Chart, width: int, height: int) -> None:
-    plotext.plotsize(width, max(8, height))
-    for item in chart.series:
-        label = item.name if len(chart.series) > 1 else None
-        if chart.kind == "line":
-            plotext.plot(list(item.xs), list(item.ys), label=label, marker="braille")
-        else:
-            plotext.scatter(list(item.xs), list(item.ys), label=label, marker="braille")
+        for choose in (plotext.canvas_color, plotext.axes_color, plotext.ticks_color):
+            choose("default")
+    side = 1 + max(cells(item.name) for item in chart.series)
+    plotext.plotsize(width - side, height)
+    for number, item in enumerate(chart.series):
+        draw = plotext.plot if chart.kind == "line" else plotext.scatter
+        draw(list(item.xs), list(item.ys), marker="braille", color=COLORS[number % len(COLORS)][0])
     xs = [x for item in chart.series for x in item.xs]
-    low, high = min(xs), max(xs)
+    ys = [y for item in chart.series for y in item.ys]
+    bottom, top = min(ys), max(ys)
+    if marks := ticks(bottom, top):
+        bottom, top = min(bottom, marks[0]), max(top, marks[-1])
+        plotext.yticks(marks, [f"{mark:,.10g}" for mark in marks])
+        plotext.ylim(bottom, top)
     if chart.moments:
-        ticks = [low + (high - low) * number / (TICKS - 1) for number in range(TICKS)]
-        plotext.xticks(ticks, [moment(tick, high - low) for tick in ticks])
+        times = time_ticks(min(xs), max(xs))
+        plotext.xticks(times, [moment(time, max(xs) - min(xs)) for time in times])
     elif chart.labels:
         step = max(1, len(chart.labels) // TICKS)
         plotext.xticks(list(range(0, len(chart.labels), step)), chart.labels[::step])
+    elif marks := ticks(min(xs), max(xs)):
+        plotext.xticks(marks, [f"{mark:,.10g}" for mark in marks])
     plotext.xlabel(chart.x)
-    if len(chart.series) == 1:
-        plotext.ylabel(chart.y)
+    text = str(plotext.build()) if colors else plotext.uncolorize(str(plotext.build()))
+    lines = text.rstrip("\n").split("\n")
+    frame = [at for at, line in enumerate(lines) if "┌" in line or "└" in line]
+    rows = frame[-1] - frame[0] - 2 if len(frame) > 1 else 0
+    for number, item in enumerate(chart.series):
+        if item.ys and rows > 0:
+            share = (top / 2 - item.ys[-1] / 2) / (top / 2 - bottom / 2) if top > bottom else 0.5
+            lines[frame[0] + 1 + round(share * rows)] += f" {paint(item.name, number)}"
+    return lines
+
+
+def ticks(low: float, high: float) -> list[float]:
+    """Round numbers from one not above `low` to one not below `high`; none if they are equal or too large."""
+    step = step_between(low, high, TICKS)
+    if not step or abs(low) / step > EXACT or abs(high) / step > EXACT:
+        return []
+    return [number * step for number in range(math.floor(low / step), math.ceil(high / step) + 1)]
+
+
+def time_ticks(low: float, high: float) -> list[float]:
+    """Beginnings of years, months, days or hours, in seconds since 1970."""
+    months = next((step for step in _MONTHS if step * MONTH * TICKS >= high - low), 0)
+    if high - low < MONTH * 2:
+        seconds = next(step for step in _SECONDS if step * TICKS >= high - low)
+        first = math.ceil(low / seconds)
+        return [float(number * seconds) for number in range(first, math.floor(high / seconds) + 1)] or [low]
+    begin = datetime.fromtimestamp(low, UTC)
+    number = begin.year * 12 + begin.month - 1
+    months = months or math.ceil((high - low) / (MONTH * TICKS))
+    found = []
+    for month in range(-(-number // months) * months, 12 * 10_000, months):
+        at = datetime(month // 12, month % 12 + 1, 1, tzinfo=UTC).timestamp() if month >= 12 else low
+        if at > high:
+            break
+        if at >= low:
+            found.append(at)
+    return found or [low]
 
 
 def moment(seconds: float, span: float) -> str:
