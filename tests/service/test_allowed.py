@@ -18,6 +18,7 @@ from sqlshell.service.engines.engine import CatalogQuery, Limits, Rights, RunOpt
 from sqlshell.service.engines.files.failures import failure
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
+from tests.cases import lines
 
 REFUSED = """
     add_grammar_extension arrow_scan arrow_scan_dumb checkpoint create_external_resource current_query
@@ -186,30 +187,7 @@ def test_binding_for_a_reader_advances_no_sequence(engine: DuckdbEngine) -> None
     run(owner, "create or replace macro plus(x) as x + 1")
     run(owner, "create or replace macro series(x) as table from range(x)")
     run(owner, "create or replace macro counted(x) as (select count(*) from range(x))")
-    for sql in (
-        "select nextval('s')",
-        "from range(nextval('s'))",
-        "select plus(nextval('s'))",
-        "from series(nextval('s'))",
-        "select counted(nextval('s'))",
-        "select * from t limit (select nextval('s'))",
-        "describe select * from range(nextval('s'))",
-        "explain from range(nextval('s'))",
-        "pivot range(nextval('s')) on range using count(*)",
-        "select setval('s', 9)",
-        "set variable x = (select nextval('s'))",
-        "set variable x = (from range(nextval('s')))",
-        "from query('from range(nextval(''s''))')",
-        "select json_serialize_plan('from range(nextval(''s''))')",
-        "with x as (from range(nextval('s'))) select 1",
-        "merge into t using range(nextval('s')) on false when matched then delete",
-        "create table made as from range(nextval('s'))",
-        "create temp table made as from range(nextval('s'))",
-        "create type made as enum (select range::varchar from range(nextval('s')))",
-        "create table made (i int default (select count(*) from range(nextval('s'))))",
-        "alter table t alter a type int using (select count(*) from range(nextval('s')))",
-        "create macro made() as table from range(nextval('s'))",
-    ):
+    for sql in lines("allowed", "sequences"):
         assert run(reader, sql, Rights.READ).startswith("42501"), sql
         assert run(reader, "begin", Rights.READ) == "00000"
         assert run(reader, sql, Rights.READ).startswith("42501"), sql
@@ -379,19 +357,7 @@ def test_constants_that_are_not_json_are_checked(engine: DuckdbEngine) -> None:
 def test_the_instance_outlives_binding_in_a_transaction(engine: DuckdbEngine) -> None:
     owner = engine.connect()
     run(owner, "create or replace sequence s")
-    for sql in (
-        "from range(nextval('s'))",
-        "select 1 from range(nextval('s')), read_csv('x')",
-        "select * from t at (version => nextval('s'))",
-        "merge into t using range(nextval('s')) on false when matched then delete",
-        "merge into t using range(nextval('s')), read_csv('x') on false when matched then delete",
-        "explain merge into t using range(nextval('s')) on false when matched then delete",
-        "create type made as enum (select range::varchar from range(nextval('s')))",
-        "create table made (i int default (select count(*) from range(nextval('s'))))",
-        "create index made on t ((select count(*) from range(nextval('s'))))",
-        "alter table t alter a type int using (select count(*) from range(nextval('s')))",
-        "set variable x = (from range(nextval('s')))",
-    ):
+    for sql in lines("allowed", "binding"):
         assert run(owner, "begin") == "00000"
         run(owner, sql)
         assert run(owner, "commit") == "00000"

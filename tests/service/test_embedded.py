@@ -24,6 +24,7 @@ from sqlshell.errors import ConnectionFailed, UsageError
 from sqlshell.interface import sqlstate
 from sqlshell.launch.embedded import EmbeddedService, start_embedded
 from sqlshell.launch.services import EMBEDDED_TARGET
+from tests.cases import lines
 
 
 @pytest.fixture
@@ -81,20 +82,7 @@ def test_a_store_is_read_into_tables_and_never_changed(embedded: EmbeddedService
         'delete from t where i not in (from s."x.csv")',
     ):
         assert run(embedded, sql)["sqlState"] == "00000", sql
-    for sql in (
-        'insert into s."x.csv" values (5)',
-        'INSERT INTO "S".main."x.csv" select 5 returning i',
-        'update s."x.csv" set i = 1',
-        'delete from s.main."x.csv"',
-        'truncate s."x.csv"',
-        'merge into s."x.csv" using (select 1 as n) on i = n when matched then delete',
-        'with q as (insert into s."x.csv" values (6) returning *) select * from q',
-        "create table s.made (i int)",
-        'create table s.made as from s."x.csv"',
-        'explain analyze /* 1 */ create or replace table s."x.csv" as from s."x.csv"',
-        'create view s.made as from s."x.csv"',
-        'drop view s."x.csv"',
-    ):
+    for sql in lines("stores", "read-only"):
         assert run(embedded, sql)["sqlState"] == "0A000", sql
     assert run(embedded, "create stream st (i int)")["sqlState"] == "00000"
     assert run(embedded, 'insert into st from s."x.csv"')["sqlState"] == "00000"

@@ -18,6 +18,7 @@ from sqlshell.service.objects.grammar import FOR_ENGINE, INTERFACE, SERVER
 from sqlshell.service.objects.relation import without_key
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
+from tests.cases import params, texts
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 
@@ -127,25 +128,7 @@ def test_options_are_read_as_they_are_written(given: str, options: dict[str, str
 
 @pytest.mark.parametrize(
     ("sql", "message"),
-    [
-        ("create store s with ('a' = 'b',)", 'syntax error at or near ")": expected an option name'),
-        ("create store s with (\n'a' 'b')", "syntax error at or near \"'b'\" (line 2): expected = and a value"),
-        ("create store s with ('a' = )", 'syntax error at or near ")": expected a value'),
-        (
-            "create store s with ('a' = 'b'",
-            "syntax error at end of input: expected a comma or a closing parenthesis",
-        ),
-        ("create store s with ('a' = 'b) x", 'syntax error at or near "\'b) x": expected a value'),
-        ("create store", "syntax error at end of input: expected a name"),
-        ("create database a.b.c.d", 'syntax error at or near ".": expected the end of the statement'),
-        ("create database d e", 'syntax error at or near "e": expected the end of the statement'),
-        ("create stream s (a int", "syntax error at end of input: expected a closing parenthesis"),
-        ("list", "syntax error at end of input: expected a word"),
-        ("list relations like 'x'", 'syntax error at or near "like": expected the end of the statement'),
-        ("list compute pool s", 'syntax error at or near "pool": expected the end of the statement'),
-        ("terminate query", "syntax error at end of input: expected an ID"),
-        ("insert into entity e value (1)", 'syntax error at or near "1": expected a string in single quotes'),
-    ],
+    params("forms", "syntax-errors"),
 )
 def test_a_syntax_error_has_its_place(sql: str, message: str) -> None:
     assert refused(sql) == f"42601 {message}"
@@ -201,27 +184,7 @@ def test_a_key_is_taken_out_of_columns() -> None:
 
 @pytest.mark.parametrize(
     ("sql", "kind", "command", "name", "summary"),
-    [
-        ("create table {} as select * from t", "table", "CREATE", "made", "CREATE TABLE"),
-        (
-            "create or replace table main.{} with ('a' = 'b') as select 1 as x;",
-            "table",
-            "CREATE",
-            "made",
-            "CREATE TABLE",
-        ),
-        ("create stream {} (a int)", "stream", "CREATE", "made", "CREATE STREAM"),
-        ("create changelog local.main.{} (a int, primary key(a))", "changelog", "CREATE", "made", "CREATE CHANGELOG"),
-        (
-            "create materialized view {} as select 1 as x",
-            "materialized_view",
-            "CREATE",
-            "made",
-            "CREATE MATERIALIZED VIEW",
-        ),
-        ("insert into {} select 1 union all select 1", "query", "INSERT", "", "INSERT 2"),
-        ("insert into main.{} (a) with c as (select 1) from c", "query", "INSERT", "", "INSERT 1"),
-    ],
+    texts("forms", "made"),
 )
 def test_what_was_made_is_told_in_a_row(
     client: Client, sql: str, kind: str, command: str, name: str, summary: str

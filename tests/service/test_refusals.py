@@ -62,7 +62,7 @@ def client(refusing: Served) -> Iterator[Client]:
         ),
     ],
 )
-def test_of_objects_and_relations(client: Client, sql: str, state: str, message: str) -> None:
+def test_a_refusal_says_why(client: Client, sql: str, state: str, message: str) -> None:
     answer = client.run(sql)
     assert (answer["sqlState"], message in answer["message"]) == (state, True), answer
 
@@ -208,39 +208,3 @@ def test_as_many_urls_as_are_allowed(client: Client) -> None:
     assert "r" in client.names("list schema_registries")
     client.rows_of_nothing("drop schema_registry r")
     assert "r" not in client.names("list schema_registries")
-
-
-@pytest.mark.parametrize(
-    ("sql", "state", "message"),
-    [
-        ("create schema_registry r with ('type' = 'X', 'uris' = 'h')", "0A000", "of type 'X' are not supported"),
-        ("create schema_registry r with ('nope' = 'X', 'uris' = 'h')", "3D008", "unknown option 'nope' of a schema"),
-        (
-            "create schema_registry r with ('uris' = 'h', 'secret' = 'bare', 'password' = 'p')",
-            "22023",
-            "a password and 'secret' cannot be used together",
-        ),
-        ("test schema_registry of_bare", "22023", "secret 'bare' has no 'secret_string'"),
-        ("test schema_registry of_foreign", "22023", "it contains characters other than printable ASCII"),
-        ("test schema_registry closed", "57015", "127.0.0.1:1: connection refused"),
-        ("test schema_registry nope", "3D009", "schema registry 'nope' does not exist"),
-        ("drop secret bare", "2BP01", "secret 'bare' is in use by schema registry 'of_bare'"),
-        ("create secret y with ('type' = generic_string)", "22023", "a secret requires a value: 'secret_string' = '…'"),
-        ("create secret y with ('secret_string' = 'v')", "0A000", "a secret requires 'type' = generic_string"),
-        ("update secret bare with ('type' = 'other')", "0A000", "a secret requires 'type' = generic_string"),
-        ("create function f(a int) returns int language python", "0A000", "in language PYTHON are not supported"),
-        (
-            "create function f(a int) returns int language java with ('source.name' = 'x')",
-            "22023",
-            "requires option 'class.name'",
-        ),
-        (
-            "create function f(a int) returns int language java with ('class.name' = 'x')",
-            "22023",
-            "requires option 'source.name'",
-        ),
-    ],
-)
-def test_of_secrets_registries_and_functions(client: Client, sql: str, state: str, message: str) -> None:
-    answer = client.run(sql)
-    assert (answer["sqlState"], message in answer["message"]) == (state, True), answer

@@ -15,6 +15,7 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.time_zones import in_zone
+from tests.cases import texts
 from tests.service.values import every_value
 
 ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata")
@@ -320,31 +321,7 @@ def test_an_instant_in_a_zone(kept: str, zone: str, text: str) -> None:
 
 @pytest.mark.parametrize(
     ("value", "text"),
-    [
-        ("[TIMESTAMPTZ '2023-07-01 12:00:00.5+00', NULL]", '["2023-07-01 14:00:00.5+02:00",null]'),
-        (
-            "{'text': '2023-07-01 12:00:00Z', 't': TIMESTAMPTZ '2023-07-01 12:00:00+00', 'n': 1e300::DOUBLE}",
-            '{"text":"2023-07-01 12:00:00Z","t":"2023-07-01 14:00:00+02:00","n":1e300}',
-        ),
-        (
-            "MAP {TIMESTAMPTZ '2023-07-01 12:00:00+00': TIMESTAMPTZ '2023-12-01 12:00:00+00'}",
-            '{"2023-07-01 14:00:00+02:00":"2023-12-01 13:00:00+01:00"}',
-        ),
-        (
-            "MAP {[TIMESTAMPTZ '2023-07-01 12:00:00+00']: 1}",
-            '{"[\\"2023-07-01 14:00:00+02:00\\"]":1}',
-        ),
-        (
-            "[(1, TIMESTAMPTZ '2023-07-01 12:00:00+00', '2023-07-01 12:00:00Z')]",
-            '[[1,"2023-07-01 14:00:00+02:00","2023-07-01 12:00:00Z"]]',
-        ),
-        (
-            "TIMESTAMPTZ '2023-07-01 12:00:00+00'::UNION(n INTEGER, t TIMESTAMPTZ)",
-            "2023-07-01 14:00:00+02:00",
-        ),
-        ("'2023-07-01 12:00:00Z'::VARCHAR::UNION(s VARCHAR, t TIMESTAMPTZ)", "2023-07-01 12:00:00Z"),
-        ("'2023-07-01 12:00:00Z'", "2023-07-01 12:00:00Z"),
-    ],
+    texts("rendering", "zones"),
 )
 def test_instants_follow_the_zone_wherever_they_are(session: Session, value: str, text: str) -> None:
     outcome, body = session.run(f"SELECT {value} AS v")

@@ -17,6 +17,7 @@ import pytest
 from sqlshell.service.engines.engine import FOLDERS, Limits
 from sqlshell.service.engines.process.frames import EngineConfig, read_answer, receive, send
 from sqlshell.service.engines.sandbox import landlock, sandbox
+from tests.cases import lines
 from tests.conftest import serve, start, stop
 from tests.service.client import Client
 
@@ -79,28 +80,7 @@ def restricted(folder: Path, *works: str, file_size: int = 0) -> list[str]:
     return done.stdout.splitlines() or [f"ended {done.returncode}: {done.stderr.strip()[-300:]}"]
 
 
-FILES = (
-    "open('/etc/passwd').read()",
-    "os.listdir('/etc')",
-    "os.listdir('/')",
-    "os.listdir(Path.home())",
-    "open('/proc/self/environ').read()",
-    "open('/proc/1/environ').read()",
-    "open('/proc/self/mem', 'rb').read(1)",
-    "open({outside!r}).read()",
-    "open({outside!r}, 'a').write('x')",
-    "open(own / 'other', 'w').write('x')",
-    "open(own / 'copies' / 'x', 'w').write('x')",
-    "(own / 'databases' / 'l').symlink_to({outside!r})",
-    "os.link({outside!r}, own / 'databases' / 'h')",
-    "os.rename({outside!r}, own / 'databases' / 'h')",
-    "os.unlink({outside!r})",
-    "os.chmod({outside!r}, 0o777)",
-    "os.truncate({outside!r}, 0)",
-    "os.mkfifo(own / 'databases' / 'p')",
-    "database('FROM read_text($$/etc/passwd$$)')",
-    "database('ATTACH $${outside}$$ AS o')",
-)
+FILES = lines("sandbox", "files")
 
 
 @linux

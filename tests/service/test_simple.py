@@ -16,6 +16,7 @@ from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import literal
+from tests.cases import lines
 
 CONNECTION = DuckdbConnection(duckdb.connect())
 
@@ -78,19 +79,7 @@ def test_python_writes_what_duckdb_renders(items: list[str]) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        "select 1 as a, 2 as a",
-        "with x as (select 3 as n) select n, n::varchar from x",
-        "values (1, 'a'), (2, NULL)",
-        "from (select 1 as one)",
-        "select i, 'row ' || i as t from range(400) r(i)",
-        "values (0.5::decimal(3,3)), (-0.5), (NULL)",
-        "select (i / 10)::decimal(1,1) as d from range(10) r(i)",
-        "select 1.5::double, now() is null, interval 1 day, 'a'::enum('a', 'b')",
-        "show tables",
-        "describe select 1 as a",
-        "select * from (describe select 1 as a)",
-    ],
+    lines("simple", "both"),
 )
 def test_both_ways_give_the_same_columns_and_rows(sql: str) -> None:
     assert ran(sql, in_python=True) == ran(sql, in_python=False)

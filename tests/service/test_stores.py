@@ -16,6 +16,7 @@ import pytest
 
 from sqlshell.service.engines.sandbox import beneath
 from sqlshell.service.stores import stores
+from tests.cases import lines
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
 
@@ -76,23 +77,7 @@ def test_the_name_of_an_entity_is_quoted(client: Client) -> None:
 
 @pytest.mark.parametrize(
     "sql",
-    [
-        'insert into s."x.csv" values (5)',
-        'INSERT INTO "S".main."x.csv" select 5 returning i',
-        "insert into s.new values (5)",
-        'update s."x.csv" set i = 1',
-        'delete from s.main."x.csv"',
-        'truncate s."x.csv"',
-        'merge into s."x.csv" using (select 1 as n) on i = n when matched then delete',
-        'with q as (insert into s."x.csv" values (6) returning *) select * from q',
-        'explain analyze delete from s."x.csv"',
-        "create table s.made (i int)",
-        "create or replace view s.main.made as select 1",
-        "create schema s.made",
-        'drop view if exists s."x.csv"',
-        'alter view s."x.csv" rename to y',
-        "comment on view s.\"x.csv\" is 'read only'",
-    ],
+    lines("stores", "read-only"),
 )
 def test_nothing_changes_a_store(client: Client, sql: str) -> None:
     answer = client.run(sql)

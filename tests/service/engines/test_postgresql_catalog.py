@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 
+from tests.cases import texts
 from tests.conftest import Program
 from tests.service.postgresql import database
 from tests.service.postgresql import program as server_program
@@ -146,29 +147,7 @@ def test_partitions_tell_what_they_inherit(program: Program, postgresql_database
     ], listed.out
 
 
-COMMANDS = (
-    ("\\d child_low", "Index: unique, btree, for table child, predicate (parent_id > 3)"),
-    ("\\d sq", "smallint"),
-    ("\\d parent_id_seq", "Sequence for identity column: parent.id"),
-    ("\\d mv", "character varying(20)"),
-    ("\\d+ v", "WHERE parent.total > 1::numeric;"),
-    ("\\d pg_catalog.pg_class", "relname"),
-    ("\\schema child", "ON DELETE CASCADE"),
-    ("\\dT", "enum ('sad', 'o''k')"),
-    ("\\ds", "sq"),
-    ("\\dm", "mv"),
-    ("\\dt app.*", "partitioned table"),
-    ("\\dt+ parent", "It's the parent"),
-    ("\\di", "child_low"),
-    ("\\df", "fire"),
-    ("\\df pg_sleep", "double precision"),
-    ("\\sf fire", "CREATE OR REPLACE FUNCTION public.fire()"),
-    ("\\l", "template1"),
-    ("\\dn", "app"),
-    ("\\du", "superuser"),
-    ("\\dp child", "pol (r):"),
-    ("\\dr", "reader"),
-)
+COMMANDS = texts("postgresql", "commands")
 """Commands, each with a part of what it writes."""
 
 
