@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 import signal
-import time
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
@@ -43,6 +42,7 @@ from sqlshell.runtime.scratch import Scratch, scratch
 from tests.conftest import Program, Served, start
 from tests.http_servers import QuietHandler, listening
 from tests.service.client import Client
+from tests.service.waiting import until
 
 COLUMNS = [ColumnInfo("n", "BIGINT", True), ColumnInfo("s", "VARCHAR", True)]
 PART, PARTS = 1000, 40
@@ -429,10 +429,7 @@ def test_an_export_that_is_interrupted_leaves_nothing(served: Served, tmp_path: 
     env = {"SQLSHELL_TOKEN": served.token, "TMPDIR": str(temporary)}
     large = SELECT.replace("200000", "2000000")
     process = start(tmp_path, served.url, "-o", "out.csv", "-c", large, env=env, stdout=PIPE, stderr=PIPE)
-    until = time.monotonic() + 60
-    while not list(temporary.glob("sqlshell-*/result-*/result.parquet")) and time.monotonic() < until:
-        time.sleep(0.02)
-    found = list(temporary.glob("sqlshell-*/result-*/result.parquet"))
+    found = until(lambda: list(temporary.glob("sqlshell-*/result-*/result.parquet")))
     assert [path.stat().st_mode & 0o777 for path in found] == [0o600]
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)

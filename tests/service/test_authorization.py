@@ -30,6 +30,7 @@ from sqlshell.service.statements.statement import Statement
 from sqlshell.service.storage.storage import Storage
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
+from tests.service.waiting import until
 
 MARK = "matrix_marker"
 """Stands in the SQL, the rows and the errors of every statement of the matrix, in the file, and in names."""
@@ -98,10 +99,7 @@ class World:
         large = f"select '{MARK}' as v, [hash(i * 60 + j) for j in range(60)] from range(7000) t(i)"
         swept = [sender.run(large)["statementID"] for _ in range(4)]
         self.ids["swept"] = swept[0]
-        until = time.monotonic() + 30
-        while sender.http.get(f"/v2/statements/{swept[0]}").status_code == 200:
-            assert time.monotonic() < until, "the quota was not kept"
-            time.sleep(0.1)
+        until(lambda: sender.http.get(f"/v2/statements/{swept[0]}").status_code != 200)
         self.ids["finished"] = sender.run(f"select '{MARK}' as v")["statementID"]
         # Of these, one is text and one a Parquet file, both large enough for the data plane.
         number = "hash(range)::varchar || '-' || range::varchar"
@@ -122,12 +120,9 @@ class World:
         maker.rows_of_nothing(f"create stream {MARK}_stream (v varchar)")
         streaming = sender.submit(f"select v as {MARK} from {MARK}_stream")
         self.ids["streaming"] = streaming["statementID"]
-        until = time.monotonic() + 60
-        while "metadata" not in streaming:
-            assert time.monotonic() < until, streaming
-            time.sleep(0.05)
-            streaming = sender.http.get(f"/v2/statements/{streaming['statementID']}").json()
-        self.planes["streaming"] = streaming["metadata"]["dataplaneRequest"]["token"]
+        place = f"/v2/statements/{streaming['statementID']}"
+        metadata = until(lambda: sender.http.get(place).json().get("metadata"))
+        self.planes["streaming"] = metadata["dataplaneRequest"]["token"]
         request = {"statements": [f"select '{MARK}' as v", f"select '{MARK}' as w"]}
         self.ids["batch"] = sender.http.post("/v2/statements", json=request).json()["statementID"]
         self.ids["running"] = sender.submit(ENDLESS)["statementID"]
@@ -137,8 +132,8 @@ class World:
         self.ids["nowhere"], _, self.ids["elsewhere"] = moved["statementIDs"]
         with Client(self.served) as beside:
             for name in ("secret", "nowhere", "elsewhere"):
-                while beside.rows(f"describe query state '{self.ids[name]}'")[0][2] == "03000":
-                    assert time.monotonic() < until + 30
+                asked = f"describe query state '{self.ids[name]}'"
+                until(lambda asked=asked: beside.rows(asked)[0][2] != "03000")  # type: ignore[misc]
         file = [(f"{MARK}.jar", MARK.encode())]
         maker.rows_of_nothing(f"create function_source kept with ('file' = '{MARK}.jar')", file)
 

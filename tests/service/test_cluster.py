@@ -317,10 +317,7 @@ def test_the_statements_of_a_killed_process_are_ended_by_others(cluster: Process
         slow = first.submit("insert into t select 2 from pg_sleep(60)")
         cluster.kill(cluster.served[0])
         assert second.wait(done)["sqlState"] == "00000"
-        deadline = time.monotonic() + 3 * LEASE
-        while slow["sqlState"] == "03000" and time.monotonic() < deadline:
-            time.sleep(0.2)
-            slow = second.http.get(f"/v2/statements/{slow['statementID']}").json()
+        slow = second.wait(slow)
         assert slow["sqlState"] == "XX000"
         assert "stopped while the statement was running" in slow["message"]
         dead, there = first.http.base_url, cluster.logs[cluster.served[0].url]
@@ -414,12 +411,7 @@ def test_a_process_that_was_suspended_too_long_does_not_contradict_the_others(cl
     with Client(cluster.served[0]) as first, Client(cluster.served[1]) as second:
         slow = first.submit("select pg_sleep(3)")
         cluster.served[0].process.send_signal(signal.SIGSTOP)
-        deadline = time.monotonic() + 3 * LEASE
-        while time.monotonic() < deadline:
-            time.sleep(0.2)
-            found = second.http.get(f"/v2/statements/{slow['statementID']}").json()
-            if found["sqlState"] != "03000":
-                break
+        found = second.wait(slow)
         cluster.served[0].process.send_signal(signal.SIGCONT)
         assert found["sqlState"] == "XX000"
         until(lambda: not _is_asleep(second, 3))
@@ -563,12 +555,13 @@ def test_a_url_that_others_see_contains_no_password(program: Program, tmp_path: 
 def _once_its_lease_has_ended(client: Client, sql: str) -> Answer:
     """The answer to a statement in a session of a killed process: until its lease ends, submissions get 503."""
     asked = {"statement": sql, "parameters": {"sessionID": client.session}}
-    deadline = time.monotonic() + 3 * LEASE
-    while (found := client.http.post("/v2/statements", json=asked)).status_code == 503:
-        assert found.headers["sqlshell-not-run"] == "true"
-        assert time.monotonic() < deadline
-        time.sleep(0.5)
-    return client.wait(found.json())
+
+    def accepted() -> Answer | None:
+        found = client.http.post("/v2/statements", json=asked)
+        assert found.status_code != 503 or found.headers["sqlshell-not-run"] == "true"
+        return None if found.status_code == 503 else dict(found.json())
+
+    return client.wait(until(accepted))
 
 
 def test_a_process_that_is_started_again_has_the_sessions_of_the_killed_one(cluster: Processes) -> None:
@@ -832,10 +825,7 @@ def test_health_is_told_while_the_database_of_the_records_does_not_respond(
         assert (refused.status_code, refused.headers["retry-after"]) == (503, "2")
         assert [client.http.get("/v2/version", timeout=5).status_code for _ in range(20)] == [200] * 20
         slow.go_on()
-        deadline = time.monotonic() + 3 * LEASE
-        while client.http.post("/v2/statements", json={"statement": "select 1"}).status_code == 503:
-            assert time.monotonic() < deadline
-            time.sleep(0.2)
+        until(lambda: client.http.post("/v2/statements", json={"statement": "select 1"}).status_code != 503)
         assert client.rows("select 1") == [["1"]]
 
 

@@ -8,7 +8,6 @@ import os
 import socket
 import subprocess
 import sys
-import time
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -20,6 +19,7 @@ from sqlshell.service.engines.sandbox import landlock, sandbox
 from tests.cases import lines
 from tests.conftest import serve, start, stop
 from tests.service.client import Client
+from tests.service.waiting import until
 
 linux = pytest.mark.skipif(not landlock.version(), reason="the kernel has no Landlock")
 
@@ -29,6 +29,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import duckdb
+from tests.service.waiting import until
 
 from sqlshell.service.engines.sandbox import sandbox
 
@@ -294,10 +295,7 @@ def test_it_ends_with_its_parent(tmp_path: Path) -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True)
     child = Path(f"/proc/{int(done.stdout)}/stat")
-    until = time.monotonic() + 30
-    while child.exists() and child.read_text().rpartition(")")[2].split()[0] != "Z" and time.monotonic() < until:
-        time.sleep(0.02)
-    assert not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z"
+    until(lambda: not child.exists() or child.read_text().rpartition(")")[2].split()[0] == "Z")
 
 
 def test_a_second_thread_is_refused(tmp_path: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from sqlshell.service.setup import open_storage
 from tests.conftest import Program, Served
 from tests.service.client import Client
 from tests.service.tested_engines import OnEngine
+from tests.service.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -180,10 +180,7 @@ def test_a_statement_that_is_left_running_goes_on(
     slow = f"{engine.sql.long} /* left running */"
     left = program("--timeout", "0.01", "-c", slow, env=env)
     assert left.code == 4, left.err
-    until = time.monotonic() + 30
-    while any(row[4] == "running" and row[5] == slow for row in client.rows("list queries")):
-        assert time.monotonic() < until
-        time.sleep(0.05)
+    until(lambda: not any(row[4] == "running" and row[5] == slow for row in client.rows("list queries")))
     assert [row[4] for row in client.rows("list queries") if row[5] == slow] == ["completed"]
 
 

@@ -7,7 +7,6 @@ import gzip
 import os
 import shutil
 import subprocess
-import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
@@ -19,6 +18,7 @@ from sqlshell.service.stores import stores
 from tests.cases import lines
 from tests.conftest import Program, Served, serve, stop
 from tests.service.client import Client
+from tests.service.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -384,9 +384,7 @@ def test_the_copy_is_ended_with_its_statement(client: Client, stored: Served, tm
     begun = client.submit('select count(*) from slow."s.csv.gz"')
     assert begun["sqlState"] == "03000"
     with Client(stored) as other:
-        until = time.monotonic() + 30
-        while not _converters(stored) and time.monotonic() < until:
-            time.sleep(0.02)
+        until(lambda: _converters(stored))
         other.run(f"terminate query {begun['statementID']}")
     assert client.wait(begun)["sqlState"] == "57000"
     assert not _converters(stored)
