@@ -126,20 +126,6 @@ def _quick(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(retries, "FIRST_WAIT", 0.001)
 
 
-def test_rows_until_the_service_ends_the_stream() -> None:
-    connection = Connection([COLUMNS, row(1)], [row(2), row(3)])
-    read = Read(connection)
-    assert (read.rows, read.error, read.stream.end_reason) == (["1", "2", "3"], None, "service")
-    assert connection.sent == ["hello"]
-    assert read.stream.rows == 3
-
-
-@pytest.mark.parametrize("most", [0, 1, 2])
-def test_no_more_rows_than_the_limit(most: int) -> None:
-    read = Read(Connection([COLUMNS], [row(1), row(2), row(3)]), limits=StreamLimits(max_rows=most))
-    assert (read.rows, read.stream.end_reason) == (["1", "2"][:most], "max_rows")
-
-
 def test_no_rows_after_the_time_limit() -> None:
     read = Read(Connection([COLUMNS], [row(1)]), limits=StreamLimits(seconds=0))
     assert (read.rows, read.stream.end_reason) == ([], "seconds")
@@ -170,41 +156,6 @@ def test_a_stream_that_does_not_begin(first: list[object], kind: type[ShellError
     assert words in read.error.message
     # The service knows why a query failed.
     assert ("out of memory" in read.error.hint) == (kind is StatementError)
-
-
-def test_a_failure_after_the_columns_comes_after_the_rows() -> None:
-    for groups in (
-        [[COLUMNS, row(1), {"type": "error", "message": "boom"}, row(2)]],
-        [
-            [COLUMNS],
-            [
-                row(1),
-                row(
-                    2,
-                ),
-            ],
-        ],
-    ):
-        read = Read(Connection(*groups, code=1011))
-        assert read.rows[0] == "1"
-        assert read.error is not None
-        assert read.stream.end_reason == "failure"
-
-
-@pytest.mark.parametrize(
-    ("sql_code", "state"), [("53200", "53200"), ("532001", "53200"), (None, "XX000"), (5, "XX000")]
-)
-def test_the_sqlstate_of_a_failure(sql_code: object, state: str) -> None:
-    read = Read(Connection([COLUMNS], [{"type": "error", "message": "m", "sqlCode": sql_code}]))
-    assert read.error is not None
-    assert read.error.where == Where(state, "id")
-
-
-@pytest.mark.parametrize("values", [[], ["1", "2"], None])
-def test_a_row_of_another_width_is_not_taken(values: object) -> None:
-    read = Read(Connection([COLUMNS], [row(1), {"type": "data", "data": values}]))
-    assert read.rows == ["1"]
-    assert "row 2 of the stream" in str(read.error)
 
 
 def test_a_service_that_never_sends_columns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -280,13 +231,6 @@ def test_a_lost_connection_is_a_gap_only_where_gaps_are_allowed(again: bool) -> 
     assert any("possible gap" in text for text in read.said) is again
     assert any(text.endswith(": reconnecting") for text in read.said) is again
     assert ("--allow-gaps" in (read.error.hint if read.error else "")) is not again
-
-
-@pytest.mark.parametrize("code", [1002, 1003, 1007, 1009, 4401])
-def test_what_would_break_again_is_not_reconnected(code: int) -> None:
-    read = Read(Connection([COLUMNS, row(1)], code=code), limits=StreamLimits(reconnect=True))
-    assert (read.rows, read.opened, read.stream.gaps) == (["1"], 1, 0)
-    assert read.error is not None
 
 
 def test_rows_before_a_gap_are_returned_when_the_service_does_not_come_back() -> None:

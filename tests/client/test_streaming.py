@@ -185,9 +185,10 @@ def test_other_columns_after_a_gap_are_an_error() -> None:
     assert isinstance(seen.error, ProtocolError)
 
 
-def test_most_rows() -> None:
-    seen = read(stays(METADATA, *rows(1, 100)), limits=StreamLimits(max_rows=7))
-    assert (seen.rows, seen.error, seen.ended) == (numbers(1, 7), None, "max_rows")
+@pytest.mark.parametrize(("most", "sent"), [(0, 0), (0, 100), (7, 100)])
+def test_most_rows(most: int, sent: int) -> None:
+    seen = read(stays(METADATA, *rows(1, sent)), limits=StreamLimits(max_rows=most))
+    assert (seen.rows, seen.error, seen.ended) == (numbers(1, most), None, "max_rows")
 
 
 def test_for_a_time() -> None:
