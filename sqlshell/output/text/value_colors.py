@@ -93,25 +93,25 @@ class ValueColors:
         grouped, dim = digits > UNGROUPED, self.code("digits")
         joined = "".join(texts)
         if grouped and dim and digits <= 9 and not _SPECIAL_NUMBER.search(joined):
-            # Every number has its groups at the same distance from its end.
-            after, before = -fraction - 3, -fraction - 6
-            last = after - 1
+            # Every number has its groups at the same distance from its end. The leading one of the largest is bright.
+            end = len(texts[0]) - fraction - (0 if digits <= 6 else 3)
+            begin = end - 3
             done = [
-                text if text[last] in " -+" else f"{text[:before]}{dim}{text[before:after]}{RESET}{text[after:]}"
+                text if text[begin - 1] in " -+" else f"{text[:begin]}{dim}{text[begin:end]}{RESET}{text[end:]}"
                 for text in texts
             ]
         elif grouped and dim:
-            done = [self.number(text, grouped=True) for text in texts]
+            done = [self.number(text, grouped=True, digits=digits) for text in texts]
         else:
             done = list(texts)
         if "-" in joined:
             for number, text in enumerate(texts):
                 if "-" in text:
-                    done[number] = self.number(text, grouped=grouped)
+                    done[number] = self.number(text, grouped=grouped, digits=digits)
         return done
 
-    def number(self, text: str, *, grouped: bool = True) -> str:
-        """One number, possibly with spaces around it."""
+    def number(self, text: str, *, grouped: bool = True, digits: int = 0) -> str:
+        """One number, possibly with spaces around it. `digits` are those of the largest number of its column."""
         match = _WHOLE.fullmatch(text)
         if self._paint is None or match is None:
             return text
@@ -122,8 +122,9 @@ class ValueColors:
             first = len(whole) % 3 or 3
             groups = [whole[:first], *(whole[at : at + 3] for at in range(first, len(whole), 3))]
             back = f"{RESET}{color}"
+            before = -(-digits // 3) - len(groups) if digits else 0
             whole = "".join(
-                f"{dim}{group}{back}" if (len(groups) - number) % 2 == 0 else group
+                f"{dim}{group}{back}" if number and (before + number) % 2 else group
                 for number, group in enumerate(groups)
             )
         end = RESET if color else ""

@@ -30,6 +30,8 @@ PIECE = 1 << 20
 """Characters that are encoded at once: a line may be as long as the widest value."""
 
 NULL = "NULL"
+MOST_SPREAD = 4
+"""The cells by which aligned decimal points may widen a column of numbers."""
 
 Align = Literal["left", "right"]
 
@@ -371,7 +373,11 @@ class TableWriter(SampledWriter):
         if fraction and {each[-fraction:][:1] for each in texts} != {"."}:
             blank = " " * fraction
             texts = [
-                each + " " * (fraction - len(each) + at) if (at := each.find(".")) >= 0 else each + blank
+                each
+                if "e" in each
+                else each + " " * (fraction - len(each) + at)
+                if (at := each.find(".")) >= 0
+                else each + blank
                 for each in texts
             ]
         if whole and layout.digits <= UNGROUPED and "-" not in "".join(texts):
@@ -427,11 +433,14 @@ def _align_values(layout: _Layout, column: Column, drawn: _Drawn) -> None:
     known = [text for text, value in zip(drawn.text.texts, drawn.values, strict=True) if value is not None]
     layout.fraction = max(map(_fraction, known), default=0) if column.kind is not Kind.INTEGER else 0
     layout.digits = max(map(whole_digits, known), default=0) if is_quantity(column) else 0
-    whole = max((len(text) - _fraction(text) for text in known), default=0)
+    whole = max((len(text) - _fraction(text) for text in known if "e" not in text), default=0)
+    if whole + layout.fraction > layout.width + MOST_SPREAD:
+        # A number with many digits behind its point would move all others away from the edge.
+        layout.fraction = layout.digits = 0
     layout.width = max(layout.width, whole + layout.fraction)
 
 
 def _fraction(text: str) -> int:
-    """The number of characters from the decimal point of a number to its end."""
+    """The number of characters from the decimal point of a number to its end; 0 for one with an exponent."""
     at = text.find(".")
-    return len(text) - at if at >= 0 else 0
+    return len(text) - at if at >= 0 and "e" not in text else 0
