@@ -191,6 +191,7 @@ def test_the_sample_data_are_the_same_each_time(program: Program, tmp_path: Path
 def test_the_sample_data_and_what_is_yours(program: Program, tmp_path: Path) -> None:
     database = str(tmp_path / "mine.duckdb")
     assert program(database, "-c", "\\demo").code == 0
+    assert program(database, "-c", "\\demo", "-c", "\\jobs", "--format", "csv").out.count("\n") == 1
     again = program(database, "-c", "\\demo")
     assert (again.code, "already" in again.err) == (0, True)
     refused = program(database, "-c", "\\demo off")

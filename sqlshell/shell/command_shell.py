@@ -182,12 +182,14 @@ class CommandShell(ShellComponents, abc.ABC):
     async def execute_silently(self, texts: Sequence[str]) -> None:
         """Run statements of the shell's own: nothing is shown of them, and a failure ends them."""
         with self._acting():
-            last = self.buffer.last
+            last, journal = self.buffer.last, self.journal
+            journal.paused = True
             try:
                 for text in texts:
                     use = Use(discard, internal=True)
                     await self.submitter.submit(Statement(text, 0, 0, True), use, verbatim=True)
             finally:
+                journal.paused = False
                 self.buffer.remember(last)
 
     async def export(self, name: str, path: Own) -> None:

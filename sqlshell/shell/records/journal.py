@@ -105,9 +105,13 @@ class Journal:
         self._reported = False
         self._context: SessionContext | None = None
         self._parts = ""
+        self.paused = False
+        """Whether the statements are the shell's own, which a list of the user's leaves out."""
 
     def record_start(self, statement_id: str, sql: Sql, context: SessionContext, ago: float) -> None:
         """Record that the service has assigned an ID, `ago` seconds after the statement was sent."""
+        if self.paused:
+            return
         if context != self._context:
             self._context = context
             self._parts = json.dumps({name: value for name, value in context.parts() if value})
