@@ -11,8 +11,11 @@ import pytest
 from prompt_toolkit.styles import default_ui_style, merge_styles
 
 from sqlshell.errors import UsageError
-from sqlshell.shell.interactive.look.paint import PROMPT, SAMPLE, previews
+from sqlshell.shell.interactive.look.paint import PROMPT, SAMPLE, previews, sgr
 from sqlshell.shell.interactive.look.themes import TOKENS, UI, load, names, read
+
+MEASURED = [name for name in names() if load(name).canvas.startswith("#")]
+"""The themes with colors of their own; those of `terminal` are the terminal's."""
 
 
 def luminance(color: str) -> float:
@@ -26,7 +29,7 @@ def contrast(one: str, other: str) -> float:
     return (light + 0.05) / (dark + 0.05)
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", MEASURED)
 def test_each_theme_is_legible_and_complete(name: str) -> None:
     theme = load(name)
     assert set(theme.tokens) == set(TOKENS)
@@ -39,7 +42,7 @@ def test_each_theme_is_legible_and_complete(name: str) -> None:
     assert theme.style().style_rules
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", MEASURED)
 def test_what_is_selected_in_a_menu_stands_out(name: str) -> None:
     theme = load(name)
     style = merge_styles([default_ui_style(), theme.style()])
@@ -54,7 +57,7 @@ def test_what_is_selected_in_a_menu_stands_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("part", ["selected", "search", "matching-bracket.cursor", "matching-bracket.other"])
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", MEASURED)
 def test_no_background_of_prompt_toolkit_is_left(name: str, part: str) -> None:
     theme = load(name)
     found = merge_styles([default_ui_style(), theme.style()]).get_attrs_for_style_str(f"class:{part}")
@@ -105,7 +108,7 @@ def seen(color: str, vision: str) -> tuple[float, float, float]:
     )
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", MEASURED)
 @pytest.mark.parametrize("vision", VISIONS)
 def test_values_and_messages_are_told_apart_by_everyone(name: str, vision: str) -> None:
     """A distance of 0.02 is the least that a person notices in neighboring areas."""
@@ -117,7 +120,7 @@ def test_values_and_messages_are_told_apart_by_everyone(name: str, vision: str) 
             assert math.dist(one, other) >= least
 
 
-@pytest.mark.parametrize("name", names())
+@pytest.mark.parametrize("name", MEASURED)
 def test_dim_digits_differ_from_others(name: str) -> None:
     theme = load(name)
     assert math.dist(seen(theme.tokens["name"], "full"), seen(theme.ui["digits"], "full")) >= 0.08
@@ -166,3 +169,13 @@ def test_a_line_for_each_theme_fits_the_screen_and_has_whole_words(width: int) -
         assert SAMPLE.startswith(begun)
         assert not re.search(r"[\w.'\"]\|[\w.'\"]", f"{begun}|{SAMPLE[len(begun) :]}"), line
     assert {len(line) for line in previews(None, 0)} == {len(lines[0][:20]) + len(PROMPT + SAMPLE)}
+
+
+def test_a_theme_of_the_terminals_own_colors() -> None:
+    theme = load("terminal")
+    assert (set(theme.tokens), set(theme.ui)) == (set(TOKENS), set(UI))
+    assert theme.style().style_rules
+    for colors in (16, 256, 1 << 24):
+        assert sgr(theme.ui["menu_current"], colors) == "\x1b[30;46m"
+        assert sgr(theme.ui["dim"], colors) == "\x1b[90m"
+        assert sgr(f"bg:{theme.canvas}", colors) == "\x1b[49m"

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 
 from sqlshell.output.writer import Role
 from sqlshell.runtime.streams import forces_colors
-from sqlshell.shell.interactive.look.themes import TOKENS, Theme, load, names
+from sqlshell.shell.interactive.look.themes import ANSI, TOKENS, Theme, load, names
 
 SAMPLE = "select name, count(*) as n from \"Orders\" where total > 12.5 and note = 'paid' -- each customer"
 PROMPT = "> "
@@ -121,6 +121,8 @@ def screen_depth() -> ColorDepth | None:
 
 
 def _color(text: str, ground: int, colors: int) -> str:
+    if text in ANSI:
+        return str(ANSI[text] + ground - 38)
     red, green, blue = (int(text[at : at + 2], 16) for at in (1, 3, 5))
     if colors > 256:
         return f"{ground};2;{red};{green};{blue}"

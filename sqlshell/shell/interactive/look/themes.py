@@ -56,12 +56,17 @@ UI = {
     "warning": "warning",
     "help": "help",
 }
-_LOOK = r"(?:(?:bg:)?#[0-9a-fA-F]{6}|bold|italic|underline)"
+NAMED = ("black", "red", "green", "yellow", "blue", "magenta", "cyan", "gray")
+"""The terminal's own colors in the order of their codes; prompt_toolkit has `ansi` before them, or `ansibright`."""
+ANSI = {f"ansi{name}": 30 + at for at, name in enumerate(NAMED)} | {"ansidefault": 39, "ansiwhite": 97}
+ANSI |= {f"ansibright{name}": 90 + at for at, name in enumerate(NAMED[:-1])}
+_COLOR = rf"(?:#[0-9a-fA-F]{{6}}|{'|'.join(ANSI)})"
+_LOOK = rf"(?:(?:bg:)?{_COLOR}|bold|italic|underline)"
 _STYLE = re.compile(rf"{_LOOK}(?: {_LOOK})*")
 
 
 class Theme(Struct, frozen=True):
-    """One theme. `canvas` is the background that its colors are made for, `#rrggbb`."""
+    """One theme. `canvas` is the background that its colors are made for: `#rrggbb`, or `ansidefault` for any."""
 
     name: str
     background: str
@@ -143,7 +148,7 @@ def read(path: Path) -> Theme:
         )
     if background not in {"dark", "light"}:
         raise UsageError(f"{at('background')}: background is {background!r}; expected dark or light")
-    if not re.fullmatch("#[0-9a-fA-F]{6}", str(canvas)):
+    if not re.fullmatch(_COLOR, str(canvas)):
         raise UsageError(f"{at('canvas')}: canvas is {canvas!r}; expected a color such as #1c1f26")
     for title, given, known in (("tokens", tokens, TOKENS), ("ui", ui, UI)):
         for key, look in given.items():
