@@ -48,7 +48,7 @@ async def show_help(shell: CommandShell, args: Args) -> None:
     \\? start shows the first steps, \\? variables explains the variables.
     At the prompt, Ctrl-X and a digit put an example of the command that was explained last into the line."""
     from sqlshell.shell.commands.examples import EXAMPLES
-    from sqlshell.shell.commands.help_text import explanation, first_screen, first_steps, overview, wrapped
+    from sqlshell.shell.commands.help_text import explanation, first_screen, first_steps, overview, painted, wrapped
 
     interactive, screen = shell.session.interactive, shutil.get_terminal_size().columns - 1
     width = max(LEAST_WIDTH, min(screen, 99))
@@ -66,7 +66,8 @@ async def show_help(shell: CommandShell, args: Args) -> None:
         shell.session.examples = EXAMPLES.get(item.name, ())
     else:
         text = first_screen(shell.commands, width)
-    await shell.page(text)
+    paint = shell.front_end.paint if interactive else None
+    await shell.page(painted(text, paint) if paint is not None else text)
 
 
 @command("q", aliases=("quit", "exit", ".quit", ".exit", "!quit", "!exit"), changes="text")

@@ -5,8 +5,10 @@ from __future__ import annotations
 import itertools
 import re
 import textwrap
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import cast
 
+from sqlshell.output.writer import Role
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.commands.examples import EXAMPLES
 from sqlshell.shell.components import CommandInfo
@@ -54,6 +56,14 @@ WIDEST_STEP = 32
 """Width of the column with what is typed, and what stands before and behind it."""
 
 _SENTENCE = re.compile(r"(?<=[\w)])[.;:](?:\s|$)")
+
+
+_PARTS = re.compile(r"(?P<help>(?<![\w\\])\\[?\w][\w+]*)|(?P<dim>\[[^\]\n]*\]+)|^(?P<header>[A-Z][a-z ]+)$", re.M)
+
+
+def painted(text: str, paint: Callable[[str, Role], str]) -> str:
+    """The text with the colors of commands, of what they may be given, and of headings."""
+    return _PARTS.sub(lambda match: paint(match[0], cast("Role", match.lastgroup)), text)
 
 
 def first_screen(commands: Mapping[str, CommandInfo], width: int) -> str:

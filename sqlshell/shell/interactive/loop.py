@@ -61,6 +61,8 @@ from sqlshell.text import duration
 
 _REPLIES = re.compile(r"\x1b\]11;[^\x07\x1b]{0,64}(?:\x07|\x1b\\)|\x1b\[\?[0-9;]{0,64}c")
 
+MOST_INDENTED = 20
+"""The cells before further lines of a statement, where the prompt is longer."""
 CATALOG_VERBS = frozenset({"CREATE", "DROP", "ALTER", "ATTACH", "DETACH", "IMPORT", "BEGIN", "COMMIT", "COPY"})
 """Verbs after which the names of a service may have changed."""
 
@@ -303,6 +305,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         return prompt.app.output.get_size().columns
 
     def continuation(width: int, line: int, wrapped: int) -> StyleAndTextTuples:
+        width = min(width, MOST_INDENTED)
         if wrapped:
             return [("", " " * width)]
         state = lines.before(prompt.default_buffer.text, line)
