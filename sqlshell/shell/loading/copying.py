@@ -100,7 +100,8 @@ class Copying:
             if components.session.connection.offline is None:
                 raise UsageError("\\copy: the statement ran, but did not return a result set")
         elif not copy.stream:
-            components.diagnostics.report(f"COPY {written[0].rows}")
+            said = f"{format_count(written[0].rows, 'row')} written to {output}"
+            components.diagnostics.report(said, file="" if copy.program else str(output))
 
     async def copy_file(self, statement: Statement) -> bool:
         """Load the file of COPY … FROM 'file' if the service loads attachments: it does not read files of its own.
