@@ -29,19 +29,19 @@ create temp table t1 (a integer);
 """
 ORDERS = """\
 Table s.orders
-name    type     nullable    default
-------  -------  ----------  ----------------------------------------------
-id      integer  not null
-city    varchar              'x'
-Twice   bigint               generated always as (CAST((id * 2) AS BIGINT))
+name    type     null    default
+------  -------  ------  ----------------------------------------------
+id      integer  no
+city    varchar          'x'
+Twice   bigint           generated always as (CAST((id * 2) AS BIGINT))
 """
 NOTES = """\
 Keys:
-    orders_id_pkey PRIMARY KEY(id)
+    PRIMARY KEY (id)
 Check constraints:
-    orders_id_check CHECK((id > 0))
+    CHECK ((id > 0))
 Foreign keys:
-    orders_city_place_fkey FOREIGN KEY (city) REFERENCES s.cities(place)
+    FOREIGN KEY (city) REFERENCES s.cities(place)
 Indexes:
     "by city" UNIQUE (city)
 Referenced by:
@@ -60,11 +60,11 @@ TABLES: dict[str, str] = {
     "\\d s.orders": ORDERS + NOTES,
     "\\d+ orders": """\
 Table s.orders
-name    type     nullable    default                                         key                       comment
-------  -------  ----------  ----------------------------------------------  ------------------------  ---------
-id      integer  not null                                                    primary key               the key
-city    varchar              'x'                                             references cities(place)
-Twice   bigint               generated always as (CAST((id * 2) AS BIGINT))
+name    type     null    default                                         comment
+------  -------  ------  ----------------------------------------------  ---------
+id      integer  no                                                      the key
+city    varchar          'x'
+Twice   bigint           generated always as (CAST((id * 2) AS BIGINT))
 """
     + NOTES
     + "Comment: all 'orders'\nRows: about 0\n",

@@ -134,7 +134,7 @@ def test_partitions_tell_what_they_inherit(program: Program, postgresql_database
         ("\\d s.oa", ("Number of partitions: 1 (\\d+ lists them)\n",)),
         ("\\d+ s.oa", ("Partitions:\n    s.o1_a_idx\n",)),
         ("\\d+ s.o1_a_idx", ("\nPartition of: s.oa\nIndex: btree, for table s.o1\n",)),
-        ("\\d+ r", ("| references s.o(d) |", "\n    r_d_fkey FOREIGN KEY (d) REFERENCES s.o(d)\nAccess method")),
+        ("\\d+ r", ("\n    r_d_fkey FOREIGN KEY (d) REFERENCES s.o(d)\nAccess method",)),
     ):
         done = program(postgresql_database, "-c", described)
         assert [part for part in parts if part not in done.out] == [], done.out
