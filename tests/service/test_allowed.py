@@ -18,7 +18,7 @@ from sqlshell.service.engines.engine import CatalogQuery, Limits, Rights, RunOpt
 from sqlshell.service.engines.files.failures import failure
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard, Spool
-from tests.cases import lines
+from tests.cases import lines, texts
 
 REFUSED = """
     add_grammar_extension arrow_scan arrow_scan_dumb checkpoint create_external_resource current_query
@@ -53,38 +53,7 @@ SINCE_2_0_1 = frozenset(
 )
 """Functions that DuckDB 2.0.0 does not have."""
 
-STATEMENTS = {
-    "ALTER": ("alter table t add column z int", "OBJECTS"),
-    "ANALYZE": ("", "never"),
-    "ATTACH": ("attach ':memory:' as x", "never"),
-    "CALL": ("call range(1)", "never"),
-    "COPY": ("copy t to 'x.csv'", "never"),
-    "COPY_DATABASE": ("", "never"),
-    "CREATE": ("create table made (i int)", "OBJECTS"),
-    "CREATE_FUNC": ("", "never"),
-    "DELETE": ("delete from t", "DATA"),
-    "DETACH": ("detach local", "never"),
-    "DROP": ("drop table t", "OBJECTS"),
-    "EXECUTE": ("execute x", "never"),
-    "EXPLAIN": ("explain select 1", "READ"),
-    "EXPORT": ("export database 'x'", "never"),
-    "EXTENSION": ("", "never"),
-    "INSERT": ("insert into t values (1, 'x')", "DATA"),
-    "INVALID": ("", "never"),
-    "LOAD": ("load json", "never"),
-    "LOGICAL_PLAN": ("", "never"),
-    "MERGE_INTO": ("merge into t using t u on t.a = u.a when matched then delete", "DATA"),
-    "MULTI": ("pivot t on b using sum(a)", "READ"),
-    "PRAGMA": ("pragma version", "never"),
-    "PREPARE": ("prepare x as select 1", "never"),
-    "RELATION": ("", "never"),
-    "SELECT": ("from t", "READ"),
-    "SET": ("set timezone = 'UTC'", "READ"),
-    "TRANSACTION": ("begin", "READ"),
-    "UPDATE": ("update t set a = 2", "DATA"),
-    "VACUUM": ("vacuum", "OBJECTS"),
-    "VARIABLE_SET": ("", "never"),
-}
+STATEMENTS = {kind: (sql, rights) for kind, sql, rights in texts("allowed", "statements")}
 """Each type of statement: one of that type, "" where no SQL gives it, and the least rights for it."""
 
 KINDS = sorted(name for name in vars(duckdb.StatementType) if name.isupper())
