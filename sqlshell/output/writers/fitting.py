@@ -188,7 +188,9 @@ class NarrowedWriter(Writer):
         self._ellipsis = options.screen.ellipsis if options.screen is not None else "…"
         self._gap = next((at for at, number in enumerate(shown) if at != number), len(shown))
         places = [*shown[: self._gap], -1, *shown[self._gap :]]
-        self._table = TableWriter(options, {at: caps[number] for at, number in enumerate(places) if number in caps})
+        changed = frozenset((row, places.index(number)) for row, number in options.changed if number in shown)
+        narrow = {at: caps[number] for at, number in enumerate(places) if number in caps}
+        self._table = TableWriter(replace(options, changed=changed), narrow)
         self._left_out = 0
 
     @property

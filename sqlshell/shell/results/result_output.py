@@ -295,6 +295,9 @@ class ResultOutput:
             them = "it" if look.shortened == 1 else "them"
             truncated = format_count(look.shortened, "value")
             self._diagnostics.note(f"{truncated} truncated; use \\pset maxwidth 0 to show {them} in full", always=True)
+        if look.left_out and (self._session.running is None or not self._session.interactive):
+            count = format_count(look.left_out, "column")
+            self._diagnostics.note(f"{count} left out; use \\x or \\pset wide fold to show all", always=True)
         waited = sink.waited if one_off else 0.0
         return replace(summary, shortened=look.shortened, waited=waited, turned=look.turned, left_out=look.left_out)
 
