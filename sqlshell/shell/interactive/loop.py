@@ -31,6 +31,8 @@ from prompt_toolkit.input.vt100 import Vt100Input
 from prompt_toolkit.input.vt100_parser import Vt100Parser
 from prompt_toolkit.key_binding import KeyPress
 from prompt_toolkit.key_binding.vi_state import InputMode
+from prompt_toolkit.layout import ConditionalMargin, ScrollbarMargin, Window
+from prompt_toolkit.layout.menus import CompletionsMenuControl
 from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, TabsProcessor
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
@@ -397,10 +399,23 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
     prompt.app.before_render += lambda _: _make_room(prompt)
     suggest_at_once(prompt.default_buffer, SuggestFromHistory())
     draw_lightly(prompt, continuation)
+    _scroll_long_menus(prompt)
     if breaks_rows(os.environ):
         erase_broken_rows(prompt)
     _read_keys(prompt)
     return prompt
+
+
+def _scroll_long_menus(prompt: PromptSession[str]) -> None:
+    """Show the scrollbar of the completion menu only where the menu does not show all items."""
+
+    def is_long(window: Window) -> bool:
+        state, drawn = prompt.default_buffer.complete_state, window.render_info
+        return state is not None and len(state.completions) > (drawn.window_height if drawn is not None else 0)
+
+    for window in prompt.layout.find_all_windows():
+        if isinstance(window.content, CompletionsMenuControl):
+            window.right_margins = [ConditionalMargin(ScrollbarMargin(), Condition(partial(is_long, window)))]
 
 
 def _make_room(prompt: PromptSession[str]) -> None:
