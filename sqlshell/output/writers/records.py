@@ -11,7 +11,7 @@ from sqlshell.output.text.type_names import fitting_type, short_type
 from sqlshell.output.text.value_colors import ValueColors, role_of
 from sqlshell.output.writer import Look, Role, Screen, Summary, Values, Writer, WriterOptions
 from sqlshell.output.writers.styles import ASCII, ROUNDED, SCREEN_EDGE
-from sqlshell.output.writers.table import NULL, column_text, justify
+from sqlshell.output.writers.table import NULL, Align, column_text, justify
 from sqlshell.result import Batch, Column, Rows
 
 RULE = "+" + "-" * 10
@@ -181,6 +181,7 @@ class TransposedWriter(Writer):
     def _column(self, number: int) -> Iterator[list[str]]:
         """The lines of one column of the result."""
         column, lines = self._columns[number], self._lines[number]
+        align: Align = "right" if column.kind.numeric else "left"
         values = [row[number] for row in self._rows]
         role = role_of(column, values)
         heads = [each[number] for each in self._names]
@@ -191,7 +192,7 @@ class TransposedWriter(Writer):
                 for head, width, kind in zip(heads, self._widths, roles, strict=False)
             ]
             for row, (value, drawn, width) in enumerate(zip(values, lines, self._widths[len(heads) :], strict=True)):
-                text = justify(drawn[at] if at < len(drawn) else "", width, "left")
+                text = justify(drawn[at] if at < len(drawn) else "", width, align)
                 marked = (row, number) in self._changed
                 parts.append(
                     self._colors.painted(text, "changed") if marked else self._colors.value(text, value, column, role)
