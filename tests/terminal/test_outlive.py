@@ -113,7 +113,7 @@ def test_ctrl_c_three_times(tmp_path: Path) -> None:
         shown = terminal.wait("cannot cancel the statement")
         terminal.type("\x03")
         shown = terminal.wait("left running")
-        assert f"\\fetch {ID}" in shown.replace("\n", "")
+        assert f"\\fetch {ID[:8]} " in shown.replace("\n", "")
         assert "canceled" not in shown
         terminal.prompt()
         terminal.type("\x03")

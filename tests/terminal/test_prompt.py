@@ -41,11 +41,11 @@ def test_names_are_completed_after_they_are_made(terminal: Terminal) -> None:
     terminal.enter("create table measurements (reading_id integer, celsius double);")
     terminal.wait("CREATE TABLE")
     terminal.prompt()
-    type_until(terminal, "select * from meas", "relation table")
+    type_until(terminal, "select * from meas", "  table")
     terminal.type("\t")
     terminal.wait("select * from measurements")
     terminal.type(" where cel")
-    terminal.wait("column DOUBLE")
+    terminal.wait("double measurements")
     terminal.type("\t > 1;\r")
     terminal.wait("0 rows")
 
@@ -85,7 +85,7 @@ def test_the_condition_of_a_join_is_completed(terminal: Terminal) -> None:
         terminal.type("\x03")
     terminal.wait("v.who = p.nr")
     terminal.type("\x03\\d vis")
-    terminal.wait("relation table")
+    terminal.wait("  table")
     terminal.type("\t")
     terminal.wait("\\d visit")
 
@@ -183,7 +183,11 @@ def test_the_history_is_found_by_letters(terminal: Terminal) -> None:
     terminal.enter("select 2;")
     terminal.prompt()
     terminal.type("\x12ndlhay")
-    terminal.wait(lambda text: bool(re.search(r"\d{4}-\d\d-\d\d \d\d:\d\d  select 'needle' as haystack;", text)))
+    terminal.wait(
+        lambda text: bool(
+            re.search(r"history: ndlhay\n *select 'needle' as haystack;  \d{4}-\d\d-\d\d \d\d:\d\d", text)
+        )
+    )
     terminal.type("\r")
     terminal.wait("work.main> select 'needle' as haystack;")
     terminal.type("\r")

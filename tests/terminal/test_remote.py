@@ -87,7 +87,7 @@ def test_a_second_ctrl_c_stops_waiting(tmp_path: Path) -> None:
         terminal.wait(lambda text: b"TERMINATE QUERY" in b"".join(asked[3] for asked in state.asked))
         terminal.type("\x03")
         terminal.wait("stopped waiting")
-        terminal.wait(str(RUNNING["statementID"]))
+        terminal.wait(f"\\fetch {str(RUNNING['statementID'])[:8]} ")
         terminal.prompt()
         terminal.type("\x04")
         assert terminal.end() == 0

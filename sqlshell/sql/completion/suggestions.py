@@ -171,7 +171,11 @@ def _columns(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]
     listed: list[tuple[Column, str]] = []
     for source in sources:
         listed += [(column, source.alias) for column in _columns_of(source, wanted, place)]
-    details = {column.name: f"{column.type} {alias}".strip() for column, alias in reversed(listed)}
+    # The names of fields of a nested type keep their case.
+    types = (column.type if "<" in column.type else column.type.lower() for column, _ in reversed(listed))
+    details = {
+        column.name: f"{named} {alias}".strip() for (column, alias), named in zip(reversed(listed), types, strict=True)
+    }
     for rank, name in Names(column.name for column, _ in listed).matching(wanted.prefix):
         yield rank, Suggestion(name, "column", details[name])
     several = len(sources) > 1
