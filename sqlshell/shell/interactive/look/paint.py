@@ -57,6 +57,9 @@ def painter(theme: Theme, colors: int) -> Callable[[str, Role], str] | None:
     if not any(looks.values()):
         return None
     looks["changed"] = "\x1b[7m"
+    if colors == 16:
+        # Groups of digits would be as dim as what surrounds the data.
+        looks["digits"] = ""
 
     def paint(text: str, role: Role) -> str:
         if role == "sql":
