@@ -128,7 +128,7 @@ def test_a_few_rows_with_many_columns_are_side_by_side() -> None:
         "│ column │ type    │ row 1 │ row 2 │",
         "├────────┼─────────┼───────┼───────┤",
         "│ c0     │ varchar │ 0     │ NULL  │",
-        "│ c1     │ integer │ 1     │ NULL  │",
+        "│ c1     │ integer │     1 │  NULL │",
         "│ c2     │ varchar │ 2     │ NULL  │",
         "│        │         │ 2     │       │",
     ]

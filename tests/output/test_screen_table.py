@@ -286,14 +286,3 @@ def test_columns_that_do_not_fit_are_left_out_of_long_results() -> None:
     assert drawn(whole, columns, rows).startswith("─[ RECORD 1 ]")
     few = AutoWriter(WriterOptions(screen=Screen(60, cuts=True)), 60)
     assert drawn(few, columns, rows[:1]).startswith("─[ RECORD 1 ]")
-
-
-def test_numbers_of_records_side_by_side_stand_right() -> None:
-    columns = [Column(f"a_long_name_{number}", "INTEGER") for number in range(9)] + [Column("note", "VARCHAR")]
-    rows: Rows = [[*["7"] * 9, "some"], [*["-123456"] * 9, "text"]]
-    lines = drawn(AutoWriter(WriterOptions(screen=Screen(60)), 60), columns, rows).split("\n")
-    assert [line.split("│")[3:5] for line in (lines[1], lines[3], lines[12])] == [
-        [" row 1 ", " row 2   "],
-        ["     7 ", " -123456 "],
-        [" some  ", " text    "],
-    ]
