@@ -165,6 +165,9 @@ def test_the_labels_of_bins() -> None:
         (0, 3 * 86_400 - 1, "01-01 00:00"),
         (0, 86_400, "01-01 00:00"),
         (1, 86_399, "00:00:01"),
+        (0, 0, "1970-01-01"),
+        (1, 0, "1970-01-01 00:00:01"),
+        (-61_000_000_000, 1e10, "0036-12-26"),
         (1e20, 1, "1e+20"),
     ],
 )
@@ -263,3 +266,10 @@ def test_at_most_some_series_are_drawn() -> None:
     many = [Column(f"n{number}", "BIGINT") for number in range(charts.MOST_SERIES + 2)]
     rows: Rows = [[str(number + row) for number in range(len(many))] for row in range(3)]
     assert [item.name for item in of(many, rows).series] == [f"n{at}" for at in range(1, charts.MOST_SERIES + 1)]
+
+
+def test_what_is_no_number_has_no_bar_and_is_told() -> None:
+    made = of([CITY, M], [["a", "2"], ["b", None], ["c", "inf"], ["d", "2e300"]], "bar")
+    assert made.notes == ["3 values are not drawn: they are NULL, not numeric or too large"]
+    lines = as_text(made, 40, 20, colors=False).splitlines()
+    assert lines[2:] == ["   b", "   c", "   d"]

@@ -84,12 +84,19 @@ def test_long_lines_are_cut_around_the_mark() -> None:
         ("select count(*) total foo", "foo", ""),
         ("select 1 2", "2", ""),
         ("insert into t (a) valeus (1)", "valeus", 'did you mean "values"?'),
+        ("insert into orders valeus (1)", "valeus", 'did you mean "values"?'),
+        ("copy orders too 'x.csv'", "too", 'did you mean "to"?'),
+        ("update orders ste a = 1", "ste", 'did you mean "set"?'),
+        ("orders", "orders", ""),
     ],
-    ids=["first", "before", "clause", "alias", "number", "middle"],
+    ids=["first", "before", "clause", "alias", "number", "middle", "table", "short", "mixed", "name"],
 )
 def test_a_misspelled_keyword_is_told(sql: str, near: str, expected: str) -> None:
-    assert misspelled(sql, StatementError(f'syntax error at or near "{near}"', where=Where("42601"))) == expected
-    assert misspelled(sql, StatementError(f'syntax error at or near "{near}"', where=Where("42703"))) == ""
+    assert (
+        misspelled(sql, StatementError(f'syntax error at or near "{near}"', where=Where("42601")), ["orders"])
+        == expected
+    )
+    assert misspelled(sql, StatementError(f'syntax error at or near "{near}"', where=Where("42703")), []) == ""
 
 
 @pytest.mark.parametrize(

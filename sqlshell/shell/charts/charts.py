@@ -122,12 +122,15 @@ def bars(columns: Sequence[Column], rows: Rows, count: int, places: Sequence[int
     """A bar chart of the first rows of `count`."""
     x, *ys = places
     labels = [label(row[x]) for row in rows]
+    numbers = [[_number(row[y]) for row in rows] for y in ys]
     series = [
-        Series(label(columns[y].name), list(range(len(labels))), [_number(row[y]) or 0.0 for row in rows]) for y in ys
+        Series(label(columns[y].name), list(range(len(labels))), [math.nan if v is None else v for v in values])
+        for y, values in zip(ys, numbers, strict=True)
     ]
     left = count - len(labels)
     more = "row is" if left == 1 else "rows are"
     notes = [f"{left:,} more {more} not drawn; use ORDER BY and LIMIT to choose the rows"] if left > 0 else []
+    notes += _notes(sum(values.count(None) for values in numbers), "drawn")
     return Chart("bar", label(columns[x].name), series, labels, notes=notes)
 
 

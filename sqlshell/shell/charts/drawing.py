@@ -55,10 +55,11 @@ def as_text(chart: Chart, width: int, height: int, *, colors: bool) -> str:
 def _bars(chart: Chart, width: int, paint: Paint) -> Iterator[str]:
     """A bar for each number, with the number at its end; the series of a label stand below each other."""
     block, names = in_locale("▆"), [item.name for item in chart.series]
-    values = [f"{value:,.10g}" for item in chart.series for value in item.ys]
+    numbers = [value for item in chart.series for value in item.ys if not math.isnan(value)]
+    values = [f"{value:,.10g}" for value in numbers] or [""]
     side = max(map(cells, (*chart.labels, *(names if len(names) > 1 else ()), chart.x)))
     room = max(8, width - side - 4 - max(map(len, values)))
-    low, high = min(0.0, *(min(item.ys) for item in chart.series)), max(0.0, *(max(item.ys) for item in chart.series))
+    low, high = min([0.0, *numbers]), max([0.0, *numbers])
     # Halved first: the difference of the largest numbers is none.
     scale = room / 2 / (high / 2 - low / 2) if high > low else 0.0
     zero = round(-low / 2 * scale * 2)
@@ -66,11 +67,13 @@ def _bars(chart: Chart, width: int, paint: Paint) -> Iterator[str]:
     yield f"{chart.x.rjust(side)}  {head if len(names) > 1 else names[0]}"
     for at, label in enumerate(chart.labels):
         for number, item in enumerate(chart.series):
-            value = item.ys[at]
+            value, name = item.ys[at], "" if number else label
+            if math.isnan(value):
+                yield f"{' ' * (side - cells(name))}{name}"
+                continue
             size = round(abs(value) * scale)
             bar = paint(block * size, number) if size else in_locale("▏") if value else ""
             before = " " * (zero - size if value < 0 else zero)
-            name = "" if number else label
             yield f"{' ' * (side - cells(name))}{name}  {before}{bar} {value:,.10g}"
         if len(names) > 1 and at < len(chart.labels) - 1:
             yield ""
@@ -154,9 +157,11 @@ def time_ticks(low: float, high: float) -> list[float]:
 
 def moment(seconds: float, span: float) -> str:
     """The label of a tick on an axis of times, as precise as the length of the axis requires."""
-    shape = "%Y-%m-%d" if span >= 3 * 86_400 else "%m-%d %H:%M" if span >= 86_400 else "%H:%M:%S"
     try:
-        return datetime.fromtimestamp(seconds, UTC).strftime(shape)
+        text = datetime.fromtimestamp(seconds, UTC).isoformat(" ", "seconds")
+        if not span:
+            return text[:19].removesuffix(" 00:00:00")
+        return text[:10] if span >= 3 * 86_400 else text[5:16] if span >= 86_400 else text[11:19]
     except (ValueError, OverflowError, OSError):
         return f"{seconds:g}"
 

@@ -146,24 +146,25 @@ def suggested(error: ShellError, known: Iterable[str]) -> str:
     return ""
 
 
-def misspelled(sent: Sql, error: ShellError) -> str:
-    """A question with the keyword that the word at a syntax error, or the one before it, is similar to; "" if none."""
+def misspelled(sent: Sql, error: ShellError, known: Iterable[str]) -> str:
+    """A question with the keyword that the word at a syntax error, or the one before it, is similar to; "" if none is.
+
+    A `known` name is none, nor is the plural of a keyword, such as orders. Letters in another order are the likeliest
+    mistake: form is from.
+    """
     from sqlshell.sql.keywords import KEYWORDS, TYPES
 
     statement = lexed(sent)
     span = span_of(statement, error) if error.where.sql_state == sqlstate.SYNTAX else None
     if span is None:
         return ""
-    for token in [token for token in statement.tokens if token.start <= span[0]][-2:]:
-        word = token.value.upper()
-        if token.kind != "word" or len(word) < MISSPELLED or word in KEYWORDS or word in TYPES:
-            continue
-        near = nearest(word, KEYWORDS, 5, 0.74)
-        # Letters in another order are the likeliest mistake: form is from.
-        near.sort(key=lambda name: sorted(name) != sorted(word))
-        if near:
-            return f"did you mean {_quoted(near)[0].lower()}?"
-    return ""
+    others = {name.rpartition(".")[2].upper() for name in known} | KEYWORDS | set(TYPES)
+    around = [token for token in statement.tokens if token.start <= span[0]][-2:]
+    words = [token.value.upper() for token in around if token.kind == "word"]
+    words = [word for word in words if len(word) >= MISSPELLED and not {word, word.removesuffix("S")} & others]
+    mixed = [name for word in words for name in sorted(KEYWORDS) if sorted(name) == sorted(word)]
+    near = mixed or [name for word in words for name in nearest(word, KEYWORDS, 1, 0.8)]
+    return f"did you mean {_quoted(near)[0].lower()}?" if near else ""
 
 
 def _quoted(names: Iterable[str]) -> list[str]:

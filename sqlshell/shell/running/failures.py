@@ -165,6 +165,6 @@ def report(
     if extract is not None and column and extract.column:
         extract = extract.in_script(line, column)
         where = replace(where, file=script or "<command>", line=extract.line, column=extract.column)
-    near = suggested(error, names()) or misspelled(sent, error)
+    near = suggested(error, names()) or misspelled(sent, error, names())
     hint = f"{near}\n{error.hint}".rstrip() if near else error.hint
     diagnostics.error(ShellError(cause(error.message).words, hint, where), extract, error.message)
