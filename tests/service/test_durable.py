@@ -186,12 +186,16 @@ def check_retention_and_quota(engine: OnEngine, tmp_path: Path, place: tuple[str
 
         # The service looks after a large result for what is too much.
         until(lambda: statuses()[0] == 404)
-        found = statuses()
-        files = list((tmp_path / "data").rglob("results/*"))
+
+        def settled() -> list[int] | None:
+            files, found = list((tmp_path / "data").rglob("results/*")), statuses()
+            return found if len(files) == found.count(200) else None
+
+        # The file goes before the statement.
+        found = until(settled)
     assert stop(running) == 0
     assert found[0] == 404
     assert found[-1] == 200
-    assert len(files) == found.count(200)
     brief = serve(tmp_path, "--data", "data", "--retention", "0", *place)
     with Client(brief) as client:
         until(lambda: client.http.get(f"/v2/statements/{made[-1]}").status_code != 200)
