@@ -212,6 +212,28 @@ def test_rows_that_came_while_nobody_read(house: House) -> None:
     client.http.close()
 
 
+def test_clients_that_create_and_drop_streams_at_once_do_not_disturb_each_other(house: House) -> None:
+    failed: list[Answer] = []
+
+    def work(name: str) -> None:
+        with Client(house.served) as client:
+            for sql in [f"create stream {name} (k int)", f"drop stream {name}"] * 8 + [f"create stream {name} (k int)"]:
+                answer = client.run(sql)
+                if answer["sqlState"] != "00000":
+                    failed.append(answer)
+
+    names = [f"at_once_{number}" for number in range(6)]
+    threads = [threading.Thread(target=work, args=(name,)) for name in names]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert failed == []
+    house.restart(killed=False)
+    with Client(house.served) as client:
+        assert [client.described(f"describe relation {name}")["Type"] for name in names] == ["stream"] * len(names)
+
+
 @pytest.mark.parametrize(
     "way", ["drop stream {0}", "begin; drop schema {1} cascade; commit", "drop schema {1} cascade"]
 )

@@ -387,7 +387,6 @@ def _create_table(asked: OfKind, relation: Relation, execution: Execution) -> No
     columns, key = columns_of(asked)
     with explained_columns(columns, before := f"{verb} TABLE {qualified(*relation)} "):
         execution.session.connection.run(before + columns, RunOptions(), Discard())
-    organization.check_streams()
     organization.add_stream(relation, {"kind": asked.kind, "options": shown_options(asked.options), "primary_key": key})
 
 

@@ -71,6 +71,7 @@ class Organization:
         """Admits statements of the engine in turn by token; `running` run at once."""
         self.changing = threading.RLock()
         """Held while a database or store is created or dropped."""
+        self._changing_streams = threading.RLock()
         self.store_names: set[str] = {item.name for item in self.catalog.objects(organization_id, "store")}
         self.owner = owner
         self._threads = ThreadPoolExecutor(running + OTHERS, thread_name_prefix="organization")
@@ -130,15 +131,17 @@ class Organization:
                     await self.pool(name)
 
     def add_stream(self, relation: Relation, detail: Mapping[str, Any]) -> None:
-        """Record a new stream."""
-        self.catalog.add(self.id, "stream", json.dumps(relation), detail)
-        self.streams.add(relation)
+        """Record a new stream, in place of one of its name whose relation was replaced."""
+        with self._changing_streams:
+            self.check_streams()
+            self.catalog.add(self.id, "stream", json.dumps(relation), detail)
+            self.streams.add(relation)
 
     def check_streams(self) -> None:
         """Remove streams whose relation was dropped or replaced."""
-        for relation in self.streams.forget_dropped():
-            with contextlib.suppress(Failure):
-                self.catalog.drop(self.id, "stream", json.dumps(relation))
+        with self._changing_streams:
+            for relation in self.streams.forget_dropped():
+                self.catalog.forget(self.id, "stream", json.dumps(relation))
 
     async def run(self, work: Callable[..., Any], *given: Any) -> Any:
         """Do work in a thread of the organization, which is not shared with others; a statement of the engine holds a

@@ -70,8 +70,10 @@ class Query(Struct, eq=False):
 
 
 class Streams:
-    """The streams of one organization, whose threads `run` calls. Used from the event loop, but for the methods that
-    change or check `known`.
+    """The streams of one organization, whose threads `run` calls.
+
+    `known` is replaced when it changes, so that any thread can go through it; one thread at a time changes it. All else
+    is used from the event loop.
     """
 
     def __init__(self, engine: Engine, known: Iterable[Relation], run: Callable[..., Awaitable[Any]]) -> None:
@@ -86,22 +88,23 @@ class Streams:
 
     def add(self, relation: Relation) -> None:
         """Add a new stream."""
-        self.known[relation] = Stream(self._table(relation))
+        self.known = {**self.known, relation: Stream(self._table(relation))}
 
     def forget_dropped(self) -> list[Relation]:
         """Remove the streams whose table was dropped or replaced, and return them: their readers fail."""
-        gone = []
-        for relation, stream in list(self.known.items()):
-            table = self._table(relation)
-            if not table or table != stream.table:
-                del self.known[relation]
+        kept = {}
+        for relation, stream in self.known.items():
+            if stream.table and self._table(relation) == stream.table:
+                kept[relation] = stream
+            else:
                 stream.dropped = True
-                gone.append(relation)
+        gone = [relation for relation in self.known if relation not in kept]
+        self.known = kept
         return gone
 
     def look_again(self) -> None:
         """Read the IDs of all tables again, because they change when the engine is opened."""
-        for relation, stream in list(self.known.items()):
+        for relation, stream in self.known.items():
             stream.table = self._table(relation)
 
     def _table(self, relation: Relation) -> str:
