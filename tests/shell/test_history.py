@@ -36,6 +36,23 @@ def test_entries_come_back_whole(tmp_path: Path, told: list[str]) -> None:
     assert told == []
 
 
+def test_an_entry_that_failed_is_known_as_one(tmp_path: Path, told: list[str]) -> None:
+    path, shared = tmp_path / "own", tmp_path / "shared"
+    kept, other = FileHistory(path, told.append, shared), FileHistory(tmp_path / "other", told.append, shared)
+    kept.store_string("selekt 1")
+    other.store_string("# failed 7.5\nselect 2")
+    kept.note_failure()
+    kept.store_string(" select 'not stored'")
+    kept.note_failure()
+    assert [(entry.text, entry.failed) for entry in kept.all_entries()] == [
+        ("selekt 1", True),
+        ("# failed 7.5\nselect 2", False),
+    ]
+    other.clear()
+    assert [(entry.text, entry.failed) for entry in other.all_entries()] == [("selekt 1", True)]
+    assert [(entry.text, entry.failed) for entry in kept.entries()] == [("selekt 1", True)]
+
+
 def test_entries_of_other_targets_come_before_the_first_of_this_one(tmp_path: Path, told: list[str]) -> None:
     shared = tmp_path / "shared"
     FileHistory(tmp_path / "a", told.append, shared).store_string("of a, early")

@@ -56,6 +56,20 @@ def test_what_is_selected_in_a_menu_stands_out(name: str) -> None:
         assert contrast(f"#{current.color}", f"#{current.bgcolor}") >= 4.5
 
 
+@pytest.mark.parametrize("name", MEASURED)
+def test_statements_in_the_menu_of_the_history_are_legible(name: str) -> None:
+    theme = load(name)
+    style = merge_styles([default_ui_style(), theme.style()])
+    selected = style.get_attrs_for_style_str("class:completion-menu.completion.current")
+    for kind in ["", *(f"class:pygments.{kind.lower()} bold" for kinds in TOKENS.values() for kind in kinds)]:
+        entry = style.get_attrs_for_style_str(f"class:completion-menu.completion class:entry {kind}")
+        assert not entry.bgcolor
+        assert not entry.color or contrast(f"#{entry.color}", theme.canvas) >= 4.5
+        for row in ("class:completion-menu.completion class:hit", "class:completion-menu.completion.current class:hit"):
+            hit = style.get_attrs_for_style_str(f"{row} {kind}")
+            assert (hit.color, hit.bgcolor, hit.reverse) == (selected.color, selected.bgcolor, False)
+
+
 @pytest.mark.parametrize("part", ["selected", "search", "matching-bracket.cursor", "matching-bracket.other"])
 @pytest.mark.parametrize("name", MEASURED)
 def test_no_background_of_prompt_toolkit_is_left(name: str, part: str) -> None:

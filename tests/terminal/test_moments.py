@@ -114,6 +114,22 @@ def test_the_prompt(tmp_path: Path, colors: str) -> None:
     terminal.close()
 
 
+@pytest.mark.parametrize("colors", COLORS)
+def test_a_search_of_the_history(tmp_path: Path, colors: str) -> None:
+    history = tmp_path / ".local" / "state" / "sqlshell" / "history"
+    history.parent.mkdir(parents=True)
+    entries = ("select 'needle' as haystack, 1 + 2; -- of a day", f"insert into notes values ({'1, ' * 60}1);")
+    text = "".join(f"\n# {1e9 + at:.6f}\n+{entry}\n" for at, entry in enumerate([*entries, "select nedle;"]))
+    history.write_text(f"{text}# failed {1e9 + 2:.6f}\n")
+    history.chmod(0o600)
+    terminal = opened(tmp_path, {"TZ": "UTC", **COLORS[colors]}, "shop.duckdb")
+    terminal.wait("Tab complete")
+    terminal.type("\x12ne")
+    terminal.wait("history: ne")
+    compare("history", terminal, colors)
+    terminal.close()
+
+
 def test_a_script_says_which_statement_of_how_many_runs(tmp_path: Path) -> None:
     """On a terminal while it runs; the results stay, and nothing of the line does."""
     script = tmp_path / "load.sql"

@@ -1,13 +1,14 @@
 """History in files of mode 0600: one for each target, and a shared one. Several shells may append entries.
 
-Each entry is a line with its time, followed by its lines of text, each after a `+`. Strings that follow the name of a
-secret are removed before an entry is written.
+Each entry is a line with its time, followed by its lines of text, each after a `+`. A line with `failed` and this time
+follows later if it failed. Strings that follow the name of a secret are removed before an entry is written.
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
+import re
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -24,12 +25,15 @@ from sqlshell.sql.analysis.secrets import redacted
 LONGEST = 10_000
 """Maximum entries that are loaded; a file with twice as many is truncated to them."""
 
+_FAILED = re.compile(r"^# failed (\S+)$", re.MULTILINE)
+
 
 class HistoryEntry(Struct, frozen=True):
-    """An entry and its time in seconds since 1970."""
+    """An entry, its time in seconds since 1970, and whether a statement or command in it failed."""
 
     time: float
     text: str
+    failed: bool = False
 
 
 class FileHistory(History):
@@ -56,6 +60,8 @@ class FileHistory(History):
         self._unfinished = unfinished
         self._hidden = False
         """Whether the statement began with a space in an earlier entry."""
+        self._last = 0.0
+        """The time of the last entry that was stored; 0 if the last text was not."""
         self.paused = False
         """Whether what is typed are rows of COPY, which are not stored."""
 
@@ -80,7 +86,7 @@ class FileHistory(History):
             super().append_string(string)
 
     def store_string(self, string: str) -> None:
-        before = self._unfinished()
+        before, self._last = self._unfinished(), 0.0
         if not before:
             self._hidden = string[:1].isspace()
         if not self._usable or self._hidden or string[:1].isspace() or not string.strip():
@@ -88,10 +94,13 @@ class FileHistory(History):
         kept = self._redacted(string, before)
         if not kept:
             return
-        entry = _entry(HistoryEntry(time.time(), kept))
-        for path in (self._path, self._shared):
-            if path is not None:
-                self._append(path, entry)
+        self._last = time.time()
+        self._append(_entry(HistoryEntry(self._last, kept)))
+
+    def note_failure(self) -> None:
+        """Record that what was typed last failed."""
+        if self._last:
+            self._append(_failure(self._last))
 
     def _redacted(self, string: str, before: str) -> str:
         """The entry without its secrets, "" if they cannot be recognized, because their names may be in an earlier
@@ -115,7 +124,12 @@ class FileHistory(History):
             self._rewrite(self._shared, [e for e in self._read(self._shared) if (e.time, e.text) not in gone])
         self._loaded_strings.clear()
 
-    def _append(self, path: Path, entry: bytes) -> None:
+    def _append(self, written: bytes) -> None:
+        for path in (self._path, self._shared):
+            if path is not None:
+                self._append_to(path, written)
+
+    def _append_to(self, path: Path, written: bytes) -> None:
         try:
             path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             # One write to a file opened for appending: entries of two shells are never mixed.
@@ -123,7 +137,7 @@ class FileHistory(History):
             with contextlib.closing(os.fdopen(handle, "wb", buffering=0)) as file:
                 if os.name == "posix":
                     os.fchmod(file.fileno(), 0o600)
-                write_all(file.write, entry)
+                write_all(file.write, written)
         except OSError as error:
             self._fail(path, error)
 
@@ -137,13 +151,13 @@ class FileHistory(History):
             return []
         entries: list[HistoryEntry] = []
         lines: list[str] = []
-        moment = 0.0
+        moment, failed = 0.0, set(_FAILED.findall(text))
         for line in [*text.split("\n"), ""]:
             if line.startswith("+"):
                 lines.append(line[1:])
                 continue
             if lines:
-                entries.append(HistoryEntry(moment, "\n".join(lines)))
+                entries.append(HistoryEntry(moment, "\n".join(lines), f"{moment:.6f}" in failed))
                 lines = []
             if line.startswith("# "):
                 with contextlib.suppress(ValueError):
@@ -168,7 +182,12 @@ class FileHistory(History):
 
 def _entry(entry: HistoryEntry) -> bytes:
     body = "".join(f"+{line}\n" for line in entry.text.split("\n"))
-    return f"\n# {entry.time:.6f}\n{body}".encode("utf-8", "replace")
+    written = f"\n# {entry.time:.6f}\n{body}".encode("utf-8", "replace")
+    return written + _failure(entry.time) if entry.failed else written
+
+
+def _failure(moment: float) -> bytes:
+    return f"# failed {moment:.6f}\n".encode()
 
 
 def matching(entries: Iterable[HistoryEntry], typed: str) -> list[HistoryEntry]:

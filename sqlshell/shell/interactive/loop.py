@@ -168,7 +168,10 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
             shell.diagnostics.say(message)
         scanner = shell.buffer.scanner
         send = send and not (complete(text, scanner) or state_after(text, scanner) is State.COPY_DATA)
+        failures = shell.failures.count
         continues = await shell.run(Own(text), send=send)
+        if shell.failures.count != failures:
+            front_end.file_history.note_failure()
         if not continues:
             return Exit.DONE
         if state is not State.COPY_DATA and shell.buffer.scanner.state is State.COPY_DATA:

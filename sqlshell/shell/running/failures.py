@@ -48,7 +48,9 @@ def cause_of(error: ShellError) -> ShellError:
 
 
 class Failures:
-    """Handles failures of the running script. `exit` is the exit code of the first reported failure."""
+    """Handles failures of the running script. `exit` is the exit code of the first reported failure, `count` how many
+    were reported.
+    """
 
     def __init__(
         self, session: Session, position: Position, buffer: Buffer, front_end: FrontEnd, diagnostics: Diagnostics
@@ -62,6 +64,7 @@ class Failures:
         self._includers: set[tuple[str, int]] = set()
         """The places of the inclusions that the last error went through: one that includes itself is said once."""
         self.exit = Exit.DONE
+        self.count = 0
 
     @property
     def stops(self) -> bool:
@@ -107,6 +110,7 @@ class Failures:
 
     def report(self, error: ShellError) -> None:
         """Report a failure of the running script."""
+        self.count += 1
         position = self._position
         script, line = shown_name(position.script), position.line
         if self.exit == Exit.DONE:

@@ -6,6 +6,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
+from prompt_toolkit.application import get_app
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion
 from prompt_toolkit.document import Document
 from prompt_toolkit.formatted_text import StyleAndTextTuples
@@ -19,9 +20,11 @@ from sqlshell.shell.session import Session
 from sqlshell.sql.completion.catalog import Catalog
 from sqlshell.sql.completion.expected import Expected
 from sqlshell.sql.completion.suggestions import Place, Suggestion, suggestions
-from sqlshell.text import one_line
 
 LONGEST_DETAIL = 60
+
+OUTCOME = len("  2001-02-03 04:05 failed   ")
+"""The width of what stands beside an entry of the history."""
 
 FEW = frozenset({"join", "theme", "pset", "format", "chart"})
 """Kinds of suggestions with so few items that the menu shows all of them before a letter is typed: conditions of a
@@ -77,8 +80,7 @@ class ShellCompleter(Completer):
             if item.text == typed or is_unsafe(item.text):
                 continue
             detail = printable(simple_type(item.detail) if item.kind == "column" else item.detail or item.kind)
-            if len(detail) > LONGEST_DETAIL:
-                detail = f"{detail[: LONGEST_DETAIL - 3]}..."
+            detail = _shortened(detail, LONGEST_DETAIL)
             shown = printable(f"\\{item.text}" if item.kind == "command" else item.text)
             yield Completion(item.text, start - document.cursor_position, display=shown, display_meta=detail)
 
@@ -94,12 +96,13 @@ class ShellCompleter(Completer):
         start = self.began_with.rfind("\n") + 1
         found = matching(self._history(), document.text[start:])[:SHOWN]
         self.unmatched = not found
+        widest = max(20, get_app().output.get_size().columns - OUTCOME)
         for number, entry in enumerate(found):
-            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time))
-            shown = _with_matches(printable(one_line(entry.text, 100)), document.text[start:])
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time)) + (" failed" if entry.failed else "")
+            shown = _with_matches(_shortened(printable(" ".join(entry.text[:1000].split())), widest), document.text[start:])
             # Enter accepts the first one, unless another one is chosen.
-            look = "class:first-hit" if number == 0 else ""
-            yield Completion(entry.text, min(0, start - document.cursor_position), shown, when, look)
+            look = "class:entry" if number else "class:hit"
+            yield Completion(entry.text, min(0, start - document.cursor_position), shown, when, look, "class:hit")
 
     def _other(self, wanted: Expected) -> Iterable[Suggestion]:
         if "path" in wanted.kinds:
@@ -111,6 +114,10 @@ class ShellCompleter(Completer):
         if "command" in wanted.kinds:
             return self._commands(wanted.prefix)
         return self._arguments(wanted.within, wanted.prefix, wanted.qualifier)
+
+
+def _shortened(text: str, most: int) -> str:
+    return text if len(text) <= most else f"{text[: most - 3]}..."
 
 
 def _with_matches(text: str, typed: str) -> StyleAndTextTuples:

@@ -98,7 +98,10 @@ class Theme(Struct, frozen=True):
             # The style of prompt_toolkit swaps its colors, and the background would be that of the terminal.
             rules["completion-menu.completion.current"] = f"noreverse {self.ui['menu_current']}"
             rules["completion-menu.meta.completion.current"] = self.ui["menu_current"]
-            rules["first-hit"] = f"noreverse {self.ui['menu_current']}"
+            # In the menu of the history, statements look as at the prompt, and the selected one as any selected item.
+            rules["entry"] = "noinherit"
+            rules["hit"] = rules["completion-menu.completion.current"]
+            rules |= {f"hit {kind}": rules["hit"] for kind in rules if kind.startswith("pygments.")}
         return Style.from_dict(rules)
 
 
