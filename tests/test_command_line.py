@@ -293,13 +293,13 @@ def test_profiles_are_listed_without_their_secrets(tmp_path: Path) -> None:
     assert not written("show", tmp_path)[1].startswith("#")
     words = dict(line.split(maxsplit=1) for line in written("show", tmp_path)[1].splitlines())
     assert {
-        name: words[name] for name in ("quiet", "connect_timeout", "timeout", "retries", "explore", "recordsep")
+        name: words[name] for name in ("quiet", "connect_timeout", "timeout", "retries", "browse", "recordsep")
     } == {
         "quiet": "off  (default)",
         "connect_timeout": "10s  (default)",
         "timeout": "no limit  (default)",
         "retries": "5  (default)",
-        "explore": "100  (default)",
+        "browse": "100  (default)",
         "recordsep": "\\n  (default)",
     }
     code, out, err = written("check", tmp_path)

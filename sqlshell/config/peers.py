@@ -17,6 +17,7 @@ RENAMED: Final[Mapping[str, str]] = {
     "wait": "timeout",
     "stream_for": "duration",
     "unknown": "if_unknown",
+    "explore": "browse",
 }
 """What settings of version 0.1.0 are called now."""
 
@@ -77,7 +78,7 @@ REFUSED_OPTIONS: Final[Mapping[str, str]] = {
     "-quote --quote": "use --format insert, which writes values as SQL",
     "-safe --safe": "use --no-commands for untrusted scripts, and --read-only to refuse writes",
     "-storage-version --storage-version": "omit it: a new database has the format of the installed DuckDB",
-    "-ui --ui": "write \\browse at the prompt to explore a result",
+    "-ui --ui": "write \\browse at the prompt to look through a result",
     "-unredacted --unredacted": "omit it: secrets are never shown",
     "-unsigned --unsigned": "omit it: only signed extensions can be loaded",
 }

@@ -334,7 +334,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag("table_style", "style of the table format: auto, psql, simple, rounded_outline, …", NAME, default="auto"),
         Setting("types", "show the types of columns under their names at a terminal", SWITCH, default=True),
         Setting(
-            "explore",
+            "browse",
             "minimum number of columns with which a result opens in the explorer at the prompt, 0 = never",
             replace(NUMBER, zero="never"),
             default=100,
@@ -446,7 +446,7 @@ DISPLAY: Final[Mapping[str, Setting]] = {
             "numericlocale",
             "table_style",
             "types",
-            "explore",
+            "browse",
             "null",
             "header",
         ),

@@ -188,7 +188,7 @@ def test_the_forms_of_a_function_are_a_hint(number: int, expected: str) -> None:
         f"Binder Error: No function matches.\n\tCandidate functions:\n{forms}\nLINE 1: select f('x')\n               ^"
     )
     error = StatementError(message, where=Where("42883"))
-    assert cause(message).words == "no function matches."
+    assert cause(message).words == "no function matches"
     assert suggested(error, ["g"]) == expected
 
 

@@ -113,7 +113,7 @@ def test_types_a_style_and_the_explorer_at_the_prompt(tmp_path: Path) -> None:
     terminal.enter("select 'framed' as x;")
     terminal.wait("| framed |")
     terminal.prompt()
-    terminal.enter("\\pset explore 3")
+    terminal.enter("\\pset browse 3")
     terminal.prompt()
     terminal.enter("select 1 as a, 2 as b, 3 as c;")
     terminal.wait("q to quit")

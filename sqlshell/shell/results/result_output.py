@@ -305,7 +305,7 @@ class ResultOutput:
         """Whether a result at the prompt has too many columns for a table, and can be opened in the explorer."""
         options = self._session.options
         return (
-            0 < options.explore <= len(result.columns)
+            0 < options.browse <= len(result.columns)
             and format_.name == "table"
             and options.wide != "fold"
             and result.endless is None

@@ -24,14 +24,15 @@ _KIND = re.compile(
     r"|Out of Memory|Decimal|Divide by Zero|Parameter Not Allowed|Parameter Not Resolved|Missing Extension) Error: "
 )
 """The words with which DuckDB begins a message; the sqlState means the same."""
-_CANDIDATES = re.compile(r"\n^Candidate bindings:[: ]*(.*)$", re.M)
+_CANDIDATES = re.compile(r"\n^(?:Candidate \w+|Did you mean):[: ]*(.*)$", re.M)
 _FUNCTIONS = re.compile(r"\s*\n\s*Candidate functions:\n((?:[ \t]+\S.*\n?)+)", re.M)
 MOST_FUNCTIONS = 2
 """The forms of a function that an error lists; more are as long as the statement, and rarely read."""
 _WITH_NAME = re.compile(
-    r'\A(?:Scalar |Aggregate |Table )?(\w+) with name "?([^"\s]{1,200})"? (does not exist|already exists)'
+    r'\A(?:Scalar |Aggregate |Table |Pragma )?(\w+) with name "?([^"\s]{1,200})"? (does not exist|already exists)'
 )
-_EXCLAIMED = re.compile(r"!$", re.M)
+_NO_SCHEMA = re.compile(r'\ASET schema: No catalog \+ schema named ("[^"]+") found\.')
+_ENDED = re.compile(r"!$|(?<!\.\.)\.\Z", re.M)
 _CAPITAL = re.compile(r"\A[A-Z](?=[a-z]+ )")
 _NAMED = re.compile(r'"((?:[^"]|"")+)"')
 _ASKED = re.compile(r"\n^Did you mean (.+?)\?*$", re.M)
@@ -73,9 +74,10 @@ def cause(message: str) -> MessageParts:
 
 
 def _plainly(words: str) -> str:
-    """DuckDB's sentences as others write them: in lower case, with quoted names and without exclamation marks."""
+    """DuckDB's sentences as others write them: in lower case, with quoted names and without marks at their end."""
     words = _WITH_NAME.sub(lambda match: f'{match[1].lower()} "{match[2]}" {match[3]}', words, 1)
-    words = _EXCLAIMED.sub("", words.removeprefix("Referenced "))
+    words = _NO_SCHEMA.sub(r"database or schema \1 does not exist", words)
+    words = _ENDED.sub("", words.removeprefix("Referenced "))
     return _CAPITAL.sub(lambda match: match[0].lower(), words)
 
 

@@ -280,8 +280,8 @@ class Wide(ScriptedClient):
     ("options", "explores"),
     [
         ({}, True),
-        ({"explore": 101}, False),
-        ({"explore": 0}, False),
+        ({"browse": 101}, False),
+        ({"browse": 0}, False),
         ({"wide": "fold"}, False),
         ({"format": "csv"}, False),
     ],
