@@ -37,7 +37,7 @@ class Options:
     numericlocale: bool
     table_style: str
     types: bool
-    explore: int
+    browse: int
     null: str | None
     header: bool
     footer: bool

@@ -104,6 +104,16 @@ def test_what_is_left_out_is_said() -> None:
     assert of([N], [["1"]]).notes == []
 
 
+@pytest.mark.parametrize("ago", [0, 4])
+def test_a_period_that_has_not_ended_is_told(ago: int) -> None:
+    today = datetime.datetime.now(datetime.UTC).date()
+    rows: Rows = [[str(today - datetime.timedelta(ago + 7 * week)), "1"] for week in range(4)]
+    told = ["the last period has not ended yet"]
+    assert of([DAY, N], rows).notes == told
+    assert of([DAY, N], rows[1:]).notes == of([DAY, N], rows[:2]).notes == of([DAY, N], rows, "bar").notes == []
+    assert of([DAY, N], [*rows, [str(today - datetime.timedelta(3)), "1"]]).notes == []
+
+
 def test_a_long_line_keeps_its_lowest_and_highest(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(drawn_rows, "MOST_POINTS", 10)
     rows: Rows = [[str(number), "100" if number == 37 else "-100" if number == 71 else "0"] for number in range(100)]

@@ -7,6 +7,7 @@ is a histogram, and two texts and a number are a heat map.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
@@ -31,6 +32,8 @@ MOST_CELLS = 60
 LONGEST_LABEL = 30
 LARGEST = 1e300
 """Larger numbers have sums and distances that a float cannot represent."""
+UNEQUAL = 1.15
+"""By which factor periods of one kind, such as months, may differ at most."""
 EXACT = 2**52
 """The least number from which on a float has no halves."""
 EXACT_BINS = 1_000
@@ -151,7 +154,20 @@ def lines(
         for y, points in zip(ys, point_lists, strict=False)
     ]
     notes = _notes(dropped, "drawn")
-    return Chart(kind, label(columns[x].name), series, list(labels), columns[x].kind in TIMES, notes=notes)
+    moments = columns[x].kind in TIMES
+    if moments and kind == "line" and _continues(sorted({at for item in series for at in item.xs})):
+        notes.append("the last period has not ended yet")
+    return Chart(kind, label(columns[x].name), series, list(labels), moments, notes=notes)
+
+
+def _continues(times: Sequence[float]) -> bool:
+    """Whether times in seconds since 1970 are the beginnings of periods, such as months, and the last one is now."""
+    distances = [later - earlier for earlier, later in pairwise(times)]
+    return (
+        len(distances) > 1
+        and max(distances) <= UNEQUAL * min(distances)
+        and times[-1] <= time.time() < times[-1] + min(distances)
+    )
 
 
 def _notes(dropped: int, done: str) -> list[str]:

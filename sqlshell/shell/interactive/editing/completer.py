@@ -99,7 +99,8 @@ class ShellCompleter(Completer):
         widest = max(20, get_app().output.get_size().columns - OUTCOME)
         for number, entry in enumerate(found):
             when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time)) + (" failed" if entry.failed else "")
-            shown = _with_matches(_shortened(printable(" ".join(entry.text[:1000].split())), widest), document.text[start:])
+            text = _shortened(printable(" ".join(entry.text[:1000].split())), widest)
+            shown = _with_matches(text, document.text[start:])
             # Enter accepts the first one, unless another one is chosen.
             look = "class:entry" if number else "class:hit"
             yield Completion(entry.text, min(0, start - document.cursor_position), shown, when, look, "class:hit")
