@@ -559,7 +559,7 @@ def _once_its_lease_has_ended(client: Client, sql: str) -> Answer:
     while (found := client.http.post("/v2/statements", json=asked)).status_code == 503:
         assert found.headers["sqlshell-not-run"] == "true"
         assert time.monotonic() < deadline
-        time.sleep(0.5)
+        time.sleep(0.01)
     return client.wait(found.json())
 
 

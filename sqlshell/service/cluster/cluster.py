@@ -163,10 +163,11 @@ class Cluster:
             "INSERT INTO sessions VALUES (?, ?, ?) ON CONFLICT (token, name) DO UPDATE SET lost = NULL, "
             f"process = CASE WHEN {held} THEN sessions.process ELSE excluded.process END, "
             f"ending = CASE WHEN {held} THEN sessions.ending ELSE '' END "
-            "RETURNING process, (SELECT process FROM before), (SELECT in_transaction FROM before)",
+            "RETURNING process, (SELECT process FROM before), (SELECT in_transaction FROM before), "
+            "(SELECT address FROM processes WHERE id = sessions.process)",
             (token, name, token, name, self.id),
         )
-        process, before, in_transaction = rows[0]
+        process, before, in_transaction, address = rows[0]
         if process == self.id:
             self._own.add((token, name))
             if before not in {None, self.id}:
@@ -174,7 +175,8 @@ class Cluster:
             # The row is there first, so of two processes that open the last session at the same time each counts both.
             self.sessions_elsewhere()
             return None
-        return self.peer(str(process))
+        # Its lease may have ended meanwhile: then it does not answer, and the session is not this one's yet.
+        return Peer(str(process), str(address))
 
     @property
     def sessions(self) -> frozenset[tuple[str, str]]:
