@@ -84,7 +84,7 @@ DIFFERENT: dict[str, dict[str, str]] = {
     "theme forest": {},
     # What a terminal alone shows, or opens.
     "types off": {},
-    "explore 5": {},
+    "browse 5": {},
     # A limit of the prompt alone.
     "rowlimit 0": {},
     "max_rows 0": {},

@@ -415,7 +415,7 @@ def test_a_process_that_was_suspended_too_long_does_not_contradict_the_others(cl
         cluster.served[0].process.send_signal(signal.SIGCONT)
         assert found["sqlState"] == "XX000"
         until(lambda: not _is_asleep(second, 3))
-        assert first.http.get(f"/v2/statements/{slow['statementID']}").json()["sqlState"] == "XX000"
+        assert first.wait(slow)["sqlState"] == "XX000"
         # Its session was not used elsewhere meanwhile, but it could have been.
         assert first.run("select 1")["sqlState"] == "57P02"
         assert first.rows("select 1") == [["1"]]
