@@ -6,7 +6,7 @@ import contextlib
 import os
 import re
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import TextIO
 
 from msgspec import Struct
@@ -145,14 +145,16 @@ class Diagnostics:
         message, *notices = _NOTICES.split(error.message.strip().replace("\n\n", "\n"), 1)
         hints = error.hint.strip().split("\n") if error.hint.strip() else []
         detail = ""
-        if not whole:
-            message, *further = _FURTHER.split(message)
-            fields = {head: _joined(text) for head, _, text in (part.partition(": ") for part in further)}
+        message, *further = _FURTHER.split(message)
+        fields = {head: _joined(text) for head, _, text in (part.partition(": ") for part in further)}
+        hints += [fields["HINT"]] if fields.get("HINT") else []
+        if whole:
+            message = "\n".join([message, *(part for part in further if not part.startswith("HINT: "))])
+        else:
             message, detail = _joined(message), fields.get("DETAIL", "")
-            hints += [fields["HINT"]] if fields.get("HINT") else []
             if _OF_COPY.match(fields.get("CONTEXT", "")):
                 detail = "; ".join(filter(None, (detail, fields["CONTEXT"])))
-            hints = [_sentence(hints)] if hints else []
+            hints = [_joined("\n".join(hints))] if hints else []
         lines = [folded(f"{placed}{printable(text, keep=KEPT)}", width) for text in notices]
         lines.append(folded(f"{placed}{look(label, 'error')} {printable(message, keep=KEPT)}", width))
         if detail:
@@ -308,13 +310,8 @@ def _plain(text: str, role: Role) -> str:
 
 
 def _joined(text: str) -> str:
-    """A text as one line."""
-    return " ".join(line.strip() for line in text.split("\n"))
-
-
-def _sentence(hints: Sequence[str]) -> str:
-    """Hints as one line."""
+    """The lines of a text as one."""
     joined = ""
-    for hint in hints:
-        joined += ("" if not joined else " " if joined[-1] in "?.!" else "; ") + hint.strip()
+    for line in map(str.strip, filter(str.strip, text.split("\n"))):
+        joined += ("" if not joined else " " if joined[-1] in "?.!:;,(" else "; ") + line
     return joined

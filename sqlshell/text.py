@@ -36,9 +36,9 @@ def short_id(statement_id: str) -> str:
     return statement_id.partition("-")[0] or statement_id
 
 
-def format_count(number: int, noun: str, plural: str = "") -> str:
+def format_count(number: float, noun: str, plural: str = "") -> str:
     """A number with its noun: `1 row`, `2,000 rows`. `plural` is a plural that does not only add an s."""
-    return f"{number:,} {noun if number == 1 else plural or f'{noun}s'}"
+    return f"{number:,.15g} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def was_or_were(number: int) -> str:

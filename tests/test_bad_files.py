@@ -17,14 +17,14 @@ from tests.conftest import Program
 
 MANY = "1,2\n" * 30_000
 DATA: dict[str, tuple[bytes, str]] = {
-    "latin.csv": (b"name,city\nanna,K\xf6ln\n", "latin.csv, line 2: the file is not valid UTF-8; read it"),
-    "first.csv": (b"K\xf6ln,b\n1,2\n", "first.csv, line 1: the file is not valid UTF-8"),
-    "latin.tsv": (b"name\tcity\nanna\tK\xf6ln\n", "latin.tsv, line 2: the file is not valid UTF-8"),
-    "type.csv": (f"a,b\n{MANY}oops,2\n".encode(), "type.csv, line 30002: Error when converting column \"a\""),
+    "latin.csv": (b"name,city\nanna,K\xf6ln\n", "latin.csv, line 2: invalid UTF-8"),
+    "first.csv": (b"K\xf6ln,b\n1,2\n", "first.csv, line 1: invalid UTF-8"),
+    "latin.tsv": (b"name\tcity\nanna\tK\xf6ln\n", "latin.tsv, line 2: invalid UTF-8"),
+    "type.csv": (f"a,b\n{MANY}oops,2\n".encode(), "type.csv, line 30002, column \"a\": cannot convert"),
     "wide.csv": (f"a,b\n{MANY}1,2,3\n".encode(), "wide.csv, line 30002: expected 2 columns, found 3"),
     "bad.jsonl": (b'{"a":1}\n{"a":}\n{"a":2}\n', "bad.jsonl, line 2, byte 6: unexpected character"),
     "one.jsonl": (b'{"a":}\n', "one.jsonl, line 1, byte 6: unexpected character"),
-    "latin.jsonl": (b'{"a":1}\n{"a":"K\xf6ln"}\n', "latin.jsonl, line 2, byte 8: the file is not valid UTF-8"),
+    "latin.jsonl": (b'{"a":1}\n{"a":"K\xf6ln"}\n', "latin.jsonl, line 2, byte 8: invalid UTF-8"),
     "late.ndjson": (b'{"a":1}\n' * 30_000 + b'{"a":\n', "late.ndjson, line 30001"),
     "bad.json": (b'[{"a":1},\n{"a":}]', "bad.json, record 2, byte 6: unexpected character"),
     "bad.parquet": (b"PAR", "bad.parquet"),
@@ -87,7 +87,7 @@ def test_a_format_that_cannot_be_detected(program: Program, tmp_path: Path) -> N
 
 def test_what_is_advised_works(program: Program, tmp_path: Path) -> None:
     (tmp_path / "latin.csv").write_bytes(b"name,city\nanna,K\xf6ln\n")
-    sql = "from read_csv('latin.csv', encoding = 'latin-1')"
+    sql = "FROM read_csv('latin.csv', encoding = 'latin-1')"
     assert sql in program("latin.csv", "-c", "select 1").err
     assert program("-q", "-c", sql, "--format", "csv").out == "name,city\nanna,Köln\n"
 

@@ -205,7 +205,7 @@ def test_help_and_version_by_any_name(invoked: list[Invocation], capsys: pytest.
         (["-P", "footer"], "-P footer requires a value\nhelp: write it as -P footer=VALUE"),
         (["-P", "nonsense=1"], "unknown option 'nonsense'"),
         (["--formt", "csv"], "unknown option --formt\nhelp: did you mean --format?"),
-        (["--qqqqqqqq"], "unknown option --qqqqqqqq\nhelp: sqlshell --help lists the options"),
+        (["--qqqqqqqq"], "unknown option --qqqqqqqq\nhelp: sqlshell --help all lists the options"),
         (["fetch", "ID", "--attach", "x"], "--attach does not apply to sqlshell fetch\nhelp: sqlshell fetch --help"),
         (["version", "--dry-run"], "--dry-run does not apply to sqlshell version\nhelp: sqlshell version --help"),
         (["doctor", "-1"], "-1 does not apply to sqlshell doctor\nhelp: sqlshell doctor --help"),

@@ -152,7 +152,7 @@ def test_the_help_of_an_api_token_names_its_role(program: Program, served: Serve
         (["-c", "\\copyy"], "did you mean \\copy?"),
         (["--fromat", "csv"], "did you mean --format?"),
         (["serve", "--prot", "1"], "did you mean --port?"),
-        (["--qqqq"], "sqlshell --help lists the options"),
+        (["--qqqq"], "sqlshell --help all lists the options"),
         (["sevre"], "did you mean sqlshell serve?"),
         (["wrok"], "did you mean work?"),
         (["qqqq"], "known profiles: work;"),

@@ -84,21 +84,20 @@ def run(argv: Sequence[str]) -> int:
 def _in_own_style(error: click.ClickException, argv: Sequence[str]) -> UsageError:
     """An error of click as the program's own: without a capital at its beginning and a period at its end."""
     name = f"sqlshell {argv[0]}" if _names_subcommand(argv) else "sqlshell"
-    otherwise = f"{name} --help lists the options"
+    command = _subcommand(argv[0]) if _names_subcommand(argv) else shell_command()
+    options = [item for item in command.params if not getattr(item, "hidden", False)]
+    known = {flag for item in options for flag in item.opts}
+    listed = {flag for item in options if getattr(item, "often", True) for flag in item.opts}
+    rare = listed != known and getattr(error, "option_name", "") not in {"", *listed}
+    otherwise = f"{name} --help{' all' * rare} lists the options"
     if not isinstance(error, click.NoSuchOption):
         message = error.format_message()
-        given = next(filter(option_remedy, argv), "")
-        return UsageError(f"{message[:1].lower()}{message[1:].removesuffix('.')}", option_remedy(given) or otherwise)
-    command = _subcommand(argv[0]) if _names_subcommand(argv) else shell_command()
+        remedy = next(filter(None, (option_remedy(word) for word in argv if word not in known)), otherwise)
+        return UsageError(f"{message[:1].lower()}{message[1:].removesuffix('.')}", remedy)
     shared = _names_subcommand(argv) and bool(getattr(command, "takes", ()))
     if shared and any(error.option_name in item.opts for item in shell_command().params):
         return UsageError(f"{error.option_name} does not apply to {name}", otherwise)
-    flags = [
-        flag[2:]
-        for item in command.params
-        for flag in item.opts
-        if flag.startswith("--") and not getattr(item, "hidden", False)
-    ]
+    flags = [flag[2:] for flag in sorted(known) if flag.startswith("--")]
     hint = did_you_mean(error.option_name.lstrip("-"), flags, otherwise, shown=lambda flag: f"--{flag}")
     return UsageError(f"unknown option {error.option_name}", hint)
 

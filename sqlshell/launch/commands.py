@@ -15,7 +15,7 @@ from sqlshell.config.peers import NO_EFFECT, option_remedy
 from sqlshell.config.settings import GROUPS, OUTPUT, SCRIPTS, SETTINGS
 from sqlshell.config.values import config_folder, read_config
 from sqlshell.errors import UsageError
-from sqlshell.launch.options import SUBCOMMANDS, Command, Option, argument, lists_all, option_of
+from sqlshell.launch.options import SUBCOMMANDS, Choice, Command, Option, argument, lists_all, option_of
 from sqlshell.version import __version__
 
 EXAMPLES: Final = """\b
@@ -114,7 +114,7 @@ def shell_command() -> click.Command:
                 ["--input-format"],
                 group=SCRIPTS,
                 often=False,
-                type=click.Choice(DATA_FORMATS),
+                type=Choice(DATA_FORMATS),
                 help="format of the data on stdin (TARGET -)",
             ),
             Option(

@@ -28,6 +28,7 @@ from sqlshell.launch.credentials import permission_problems, without_secrets
 from sqlshell.launch.services import network_of, token_renewal
 from sqlshell.launch.targets import Destination, EngineUrl, RemoteService, find_destination
 from sqlshell.output.text.cells import printable
+from sqlshell.text import format_count
 from sqlshell.unreachable import Cause, why_failed
 from sqlshell.version import __version__
 
@@ -197,7 +198,7 @@ async def _certificate(target: Target, network: NetworkOptions) -> tuple[Finding
     ends = certificate.get("notAfter", "")
     left = (ssl.cert_time_to_seconds(ends) - time.time()) / 86_400 if ends else None
     good = not network.insecure and (left is None or left > 14)
-    days = f", valid for {left:.0f} days" if left is not None else ""
+    days = f", valid for {format_count(round(left), 'day')}" if left is not None else ""
     advice = (
         "not verified (--insecure)"
         if network.insecure

@@ -54,6 +54,22 @@ def argument(name: str, **given: Any) -> click.Argument:
     return click.Argument([name], shell_complete=_completions, **given)
 
 
+class Choice(click.Choice[str]):
+    """One of a few words."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Raises UsageError."""
+        with contextlib.suppress(click.BadParameter):
+            return super().convert(value, param, ctx)
+        raise invalid(param, value, f"one of {', '.join(self.choices)}")
+
+
+def invalid(parameter: click.Parameter | None, value: object, expected: str) -> UsageError:
+    """The error about a value of an option."""
+    name = f"{parameter.opts[0]}: " if parameter is not None else ""
+    return UsageError(f"{name}invalid value {str(value)[:40]!r}", f"expected {expected}")
+
+
 class Option(click.Option):
     """An option that stands in a group of the help, and whose value a shell completes.
 
@@ -154,7 +170,7 @@ def option_of(setting: Setting) -> Option:
     elif setting.kind is COUNT:
         kind = {"count": True, "default": None}
     elif setting.kind.words:
-        kind = {"type": click.Choice(setting.kind.words)}
+        kind = {"type": Choice(setting.kind.words)}
     elif setting.kind.default == ():
         kind["multiple"] = True
     return Option([*setting.flags, setting.name], help=setting.help, group=setting.group, often=setting.often, **kind)

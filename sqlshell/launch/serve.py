@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import click
 
-from sqlshell.launch.options import Command, Option
+from sqlshell.launch.options import Choice, Command, Option, invalid
 from sqlshell.service.engines.servers import SERVERS, open_server
 from sqlshell.service.settings import MOST, NUMBERS, Number, Settings
 
@@ -47,14 +47,13 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
         """The range, for the help."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
-        """Raises click.BadParameter."""
+        """Raises UsageError."""
         with contextlib.suppress(ValueError, OverflowError):
             # NaN is in no range.
             if self._least <= (number := self._type(value)) <= self._most:
                 return number
         kind = "an integer" if self._type is int else "a number"
-        expected = f"expected {kind} from {self._least:g} to {_figure(self._most)}"
-        self.fail(f"{expected}, not {str(value)[:40]!r}", param, ctx)
+        raise invalid(param, value, f"{kind} from {self._least:g} to {_figure(self._most)}")
 
 
 def _figure(number: float) -> str:
@@ -224,7 +223,7 @@ def _click_option(option: OptionSpec) -> Option:
         return Option([flag], is_flag=True, default=False, often=often, help=text)
     if isinstance(kind, tuple):
         many = default == ()
-        shown: dict[str, Any] = {"type": click.Choice(kind), "show_default": not many}
+        shown: dict[str, Any] = {"type": Choice(kind), "show_default": not many}
         return Option([flag], default=default, multiple=many, often=often, help=text, **shown)
     if isinstance(kind, str):
         return Option([flag], metavar=kind, default=default, multiple=default == (), often=often, help=text)

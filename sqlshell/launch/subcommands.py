@@ -13,7 +13,7 @@ import click
 from sqlshell.config.settings import CONNECTION, CONTEXT, OUTPUT
 from sqlshell.errors import UsageError
 from sqlshell.launch.commands import COMPLETE, DATA_FORMATS, flags_of, of_groups, run_shell
-from sqlshell.launch.options import Command, Option, argument
+from sqlshell.launch.options import Choice, Command, Option, argument
 from sqlshell.version import __version__
 
 _CLIENT: Final = of_groups(CONNECTION) - {"timeout", "upload_limit", "download_limit", "offline"}
@@ -87,9 +87,7 @@ def fetch(statement_id: str, target: str | None, output: str | None, **given: An
     ),
     Option(["--create"], is_flag=True, help="create the table first, with types detected from the file"),
     Option(["--dry-run"], is_flag=True, help="show how the columns are matched, and check all values"),
-    Option(
-        ["--input-format"], type=click.Choice(DATA_FORMATS), help="format of FILE, if its extension does not say it"
-    ),
+    Option(["--input-format"], type=Choice(DATA_FORMATS), help="format of FILE, if its extension does not say it"),
     Option(["--with"], metavar="OPTIONS", help="options of \\copy, such as \"HEADER, DELIMITER ';'\""),
     Option(["--max-errors"], metavar="N", help="skip up to N rows that cannot be converted"),
     Option(["--rejects"], metavar="FILE", help="write the rows that cannot be converted to FILE"),
@@ -97,7 +95,7 @@ def fetch(statement_id: str, target: str | None, output: str | None, **given: An
     Option(["--resume"], is_flag=True, help="continue an interrupted import of the same file"),
     Option(
         ["--if-unknown"],
-        type=click.Choice(["skip", "send"]),
+        type=Choice(["skip", "send"]),
         help="with --resume: skip rows whose outcome is unknown, or send them again",
     ),
 )

@@ -183,7 +183,7 @@ def test_no_commands(program: Program) -> None:
         ("\\gset", "no statement to send", 2),
         ("\\prompt x", "requires a terminal", 2),
         ("select 1 \\watch x", "not a number", 2),
-        ("select 1 \\watch i=-1", "must not be negative", 2),
+        ("select 1 \\watch i=-1", "at least 0", 2),
         ("\\w", "requires FILE", 2),
         ("\\w x.sql", "no statement to write", 2),
         ("select 1 \\w nope/x.sql", "cannot write", 1),

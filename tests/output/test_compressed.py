@@ -97,6 +97,6 @@ def test_without_the_package_no_file_is_made(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UsageError, match=r"requires the package backports\.zstd") as caught:
         CompressedFileSink(Own(str(tmp_path / "t.csv.zst")))
-    assert caught.value.hint == "run: pip install backports.zstd; or write .gz"
+    assert caught.value.hint == "write .gz, or run: pip install backports.zstd"
     assert list(tmp_path.iterdir()) == []
     CompressedFileSink(Own(str(tmp_path / "t.csv.gz"))).abort()

@@ -274,15 +274,15 @@ def test_copies_of_a_dropped_store_are_removed(client: Client, home: Path, tmp_p
 UNREADABLE = {
     "latin.csv": (
         b"a,b\n1,2\nK\xf6ln,3\n",
-        "latin.csv, line 3: the file is not valid UTF-8; convert it with: iconv -f latin1 -t utf-8 FILE > NEW_FILE",
+        "latin.csv, line 3: invalid UTF-8; convert it with: iconv -f latin1 -t UTF-8 FILE > NEW_FILE",
     ),
     "zero.csv": (
         b"\xff\x00",
-        "zero.csv, line 1: the file is not valid UTF-8; convert it with: iconv -f latin1 -t utf-8 FILE > NEW_FILE",
+        "zero.csv, line 1: invalid UTF-8; convert it with: iconv -f latin1 -t UTF-8 FILE > NEW_FILE",
     ),
     "wide16.csv": (
         "a,b\n1,2\n".encode("utf-16"),
-        "the file is UTF-16, not UTF-8; convert it with: iconv -f UTF-16 -t utf-8 FILE > NEW_FILE",
+        "the file is UTF-16, not UTF-8; convert it with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE",
     ),
     "wide.csv": (
         b"a,b\n" + b"1,2\n" * 30_000 + b"1,2,3\n",

@@ -6,6 +6,7 @@ import zlib
 from typing import Final
 
 from sqlshell.errors import ConnectionBroken, ProtocolError, TooLarge
+from sqlshell.text import format_count
 
 STEP: Final = 1 << 20
 
@@ -77,7 +78,8 @@ class BodyReader:
         most = max(UNCOUNTED_BYTES, self._limit // BYTES_PER_VALUE)
         if len(self._whole) > UNCOUNTED_BYTES and (count := count_values(self._whole)) > most:
             raise TooLarge(
-                f"the response from {self._name} contains {count:,} values; answer_limit allows {most:,}", REMEDY
+                f"the response from {self._name} contains {format_count(count, 'value')}; answer_limit allows {most:,}",
+                REMEDY,
             )
         return self._whole
 

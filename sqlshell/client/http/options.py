@@ -43,7 +43,9 @@ class NetworkOptions(Struct, frozen=True):
             except (OSError, ssl.SSLError) as error:
                 raise UsageError(
                     f"cannot use the CA file {self.ca_file}: {_reason(error)}",
-                    "expected certificates in PEM format",
+                    "expected certificates in PEM format"
+                    if isinstance(error, ssl.SSLError)
+                    else "check the path in --ca-file",
                 ) from None
         else:
             context = ssl.create_default_context()

@@ -10,7 +10,7 @@ from typing import Any
 
 from sqlshell.client.secret_values import Secrets
 from sqlshell.sql.analysis.secrets import names_secret
-from sqlshell.text import MASK
+from sqlshell.text import MASK, format_count
 
 _ID = re.compile(rb'"statementID"\s*:\s*"([0-9A-Za-z_-]{1,64})"')
 _SEARCHED_BYTES = 4096
@@ -76,7 +76,9 @@ class Request:
         self._began = time.monotonic()
 
     def record_response(self, status: int, headers: Mapping[str, str], body: bytes | bytearray, received: int) -> None:
-        self._trace.write_response(f"{self._head} {status} {received:,} bytes {self._ms()}", status, headers, body)
+        self._trace.write_response(
+            f"{self._head} {status} {format_count(received, 'byte')} {self._ms()}", status, headers, body
+        )
 
     def record_failure(self, message: str) -> None:
         self._trace.write(f"{self._head} failed after {self._ms()}: {message}")

@@ -187,7 +187,7 @@ def compressor(suffix: str) -> _Compressor:
     except ImportError:
         raise UsageError(
             "writing .zst files requires the package backports.zstd",
-            "run: pip install backports.zstd; or write .gz",
+            "write .gz, or run: pip install backports.zstd",
         ) from None
     made: _Compressor = zstd.ZstdCompressor()
     return made

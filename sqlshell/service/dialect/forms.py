@@ -353,7 +353,7 @@ def _setting(match: FormMatch, at: int, given: dict[str, str], *, flags: bool) -
         return match.note_mismatch(behind, "= and a value")
     name = ".".join(names).lower()
     if name in given:
-        return match.note_mismatch(at, f"option {name!r} once")
+        raise Failure(sqlstate.SYNTAX, f"option {name!r} is given more than once")
     given[name] = value
     return behind
 

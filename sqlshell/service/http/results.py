@@ -48,6 +48,7 @@ from sqlshell.service.results.results import PARTITION_BYTES, Layout, open_engin
 from sqlshell.service.results.time_zones import in_zone
 from sqlshell.service.statements.runner import Batch
 from sqlshell.service.statements.statement import Statement
+from sqlshell.text import format_count
 
 BATCH_BYTES = 1 << 20
 """When a response to a batch has this many bytes, the rest goes into the next response."""
@@ -203,7 +204,8 @@ class Responses:
             return None
         counts = record.spool.layout.counts
         if partition >= len(counts):
-            raise BadRequest(f"partitionID: {partition} is out of range: the result has {len(counts)} partitions")
+            many = format_count(len(counts), "partition")
+            raise BadRequest(f"partitionID: {partition} is out of range: the result has {many}")
         caller = caller_of(request)
         secret = None
         if caller.token_id == record.owner and request.method != "HEAD" and not caller.by_plane:

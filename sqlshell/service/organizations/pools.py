@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.failure import Failure
+from sqlshell.text import format_count
 
 DEFAULT = "default"
 SIZES: Mapping[str, int] = {"small": 4, "medium": 8, "large": 16}
@@ -94,7 +95,8 @@ class Pool:
         queue = self._queues.get(owner)
         own, owners = len(queue or ()), len(self._queues) + (queue is None)
         if self.waiting >= self.size.queue and own >= self.size.queue // owners:
-            message = f"the queue of compute pool {self.name!r} is full ({self.size.queue} statements); try again later"
+            most = format_count(self.size.queue, "statement")
+            message = f"the queue of compute pool {self.name!r} is full ({most}); try again later"
             raise Failure(sqlstate.LIMIT, message)
         if queue is None:
             queue = self._queues[owner] = deque()

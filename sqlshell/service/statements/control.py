@@ -26,7 +26,7 @@ from sqlshell.service.settings import limit_note
 from sqlshell.service.statements.statement import LISTED, Statement, wait_for_response
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.sql.analysis.secrets import names_secret
-from sqlshell.text import MASK
+from sqlshell.text import MASK, format_count
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
@@ -102,7 +102,8 @@ class Control:
         for statement in self._store.running():
             if statement.connection is not None and statement.deadline < now:
                 seconds = self._organizations.settings.seconds
-                timed_out = f"statement canceled: it ran longer than {seconds:g} seconds {limit_note('seconds')}"
+                most = format_count(seconds, "second")
+                timed_out = f"statement canceled: it ran longer than {most} {limit_note('seconds')}"
                 self.cancel_soon(statement, (sqlstate.TIMEOUT, timed_out if statement.most == seconds else POOL_TIME))
 
     async def end_dropped(self) -> None:

@@ -52,6 +52,7 @@ from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.stores import stores
 from sqlshell.sql.analysis.kinds import verb
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.service.objects.query import Application
@@ -355,7 +356,7 @@ class Executor:
         finally:
             if connection.transaction:
                 connection.run("ROLLBACK", options, Discard())
-        return Outcome(message=f"APPLICATION {asked.name}: {len(asked.statements)} statements")
+        return Outcome(message=f"APPLICATION {asked.name}: {format_count(len(asked.statements), 'statement')}")
 
 
 def _stream_query(session: Session, sql: str, streams: Sequence[Relation], options: RunOptions) -> StreamQuery | None:

@@ -32,6 +32,7 @@ from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.statements.texts import LONG, SentText, read_text, redacted_statements, split, split_semicolon
 from sqlshell.service.storage.storage import StorageError
 from sqlshell.sql.script import items as script
+from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
@@ -201,7 +202,7 @@ class StatementService:
             has, long = loads[key].number + further, loads[key].size + characters
             cause = ""
             if has + number > self._settings.waiting * factor:
-                cause = f"this {who} has {has} unfinished statements {limit_note('waiting')}"
+                cause = f"this {who} has {format_count(has, 'unfinished statement')} {limit_note('waiting')}"
             elif has and long + size > self._settings.waiting_size * factor:
                 cause = f"this {who} has unfinished statements with {long} characters"
             if cause:

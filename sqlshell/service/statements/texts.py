@@ -15,6 +15,7 @@ from sqlshell.service.failure import RequestTooLarge
 from sqlshell.sql.script import items as script
 from sqlshell.sql.script.lexical_rules import BLANKS
 from sqlshell.sql.script.scanner import Scanner
+from sqlshell.text import format_count
 
 T = TypeVar("T")
 
@@ -63,7 +64,7 @@ def split(text: str, most: int) -> list[script.Item]:
     for start in (*range(0, len(text), PIECE), None):
         items += scanner.items(text[start : start + PIECE] if start is not None else None)
         if len(items) > most and sum(isinstance(item, script.Statement) for item in items) > most:
-            cause = f"request.statement has more than {most} statements"
+            cause = f"request.statement has more than {format_count(most, 'statement')}"
             raise RequestTooLarge(f"{cause}; split it into several requests")
     return items
 

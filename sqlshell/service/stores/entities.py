@@ -22,6 +22,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.settings import Settings, limit_note
 from sqlshell.service.stores import stores
+from sqlshell.text import format_count
 
 RECORD: Final = 1_000_000
 """The maximum size of a record, in bytes."""
@@ -96,7 +97,7 @@ def insert_record(organization: Organization, store: str, name: str, text: str) 
             message = f"cannot add records to {name!r}: it is not a JSON entity ({', '.join(stores.WRITABLE)})"
             raise Failure(sqlstate.UNSUPPORTED, message)
         if sum(state.st_size for state in known.values()) + len(line) > quota:
-            message = f"the files of store {store!r} would exceed {quota} bytes"
+            message = f"the files of store {store!r} would exceed {format_count(quota, 'byte')}"
             raise Failure(sqlstate.LIMIT, f"{message} (limit set by sqlshell serve --quota)")
         with _translating_errors(store, name), beneath.open_file(place.root, name, os.O_RDWR | os.O_APPEND) as file:
             _append(file, f"{store}.{name}", line)

@@ -20,10 +20,13 @@ async def attach(shell: CommandShell, args: Args) -> None:
         shell.say(f"{format_count(shell.attachments.clear(), 'file')} detached")
     elif args:
         added = shell.attachments.add(args.own(0))
-        shell.say(f"{added.path} ({added.size:,} bytes) is attached to the next statement that names {added.name!r}")
+        size = format_count(added.size, "byte")
+        shell.say(f"{added.path} ({size}) is attached to the next statement that names {added.name!r}")
     else:
         waiting = shell.attachments.waiting
-        shell.say("\n".join(f"  {file.path} ({file.size:,} bytes)" for file in waiting) or "no file is attached")
+        shell.say(
+            "\n".join(f"  {file.path} ({format_count(file.size, 'byte')})" for file in waiting) or "no file is attached"
+        )
 
 
 @command("download", "TYPE NAME [FILE] [--force]")
@@ -43,7 +46,7 @@ async def download(shell: CommandShell, args: Args) -> None:
     )
     checked = "verified" if done.checked else "not verified: the service sent no checksum"
     resumed = f", resumed after {done.resumed:,}" if done.resumed else ""
-    shell.say(f"{done.path}: {done.size:,} bytes{resumed}, sha256 {done.sha256} ({checked})")
+    shell.say(f"{done.path}: {format_count(done.size, 'byte')}{resumed}, sha256 {done.sha256} ({checked})")
 
 
 @command("version")

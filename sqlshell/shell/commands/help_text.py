@@ -46,7 +46,7 @@ START = (
     ("F5", "open the last result: search, sort, filter"),
     ("\\x  \\format csv  \\o FILE", "records, another format, results to a file"),
     ("Ctrl-C", "cancel the statement, or clear the line"),
-    ("\\i FILE  sqlshell -f FILE", "run a script; the exit code tells a failure"),
+    ("\\i FILE  sqlshell -f FILE", "run a script; the exit code shows whether it failed"),
     ("\\set city Bern  :'city'", "set a variable, use it as a string"),
     ("sqlshell PROFILE --read-only", "use a target of config.toml, without writing"),
 )

@@ -171,7 +171,7 @@ async def watch(shell: CommandShell, args: Args) -> None:
         except ValueError:
             raise UsageError(f"\\watch: {value!r} is not a number", "example: \\watch i=5 c=10 m=1") from None
     if not 0 <= seconds < 1e7:
-        raise UsageError("\\watch: SECONDS must not be negative, and less than 10,000,000", "example: \\watch i=5")
+        raise UsageError("\\watch: SECONDS must be at least 0 and less than 10,000,000", "example: \\watch i=5")
     for letter, name in (("c", "times"), ("m", "min_rows")):
         if limits.get(name, 1) < 1:
             raise UsageError(

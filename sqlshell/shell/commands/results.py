@@ -42,7 +42,7 @@ async def clip(shell: CommandShell, args: Args) -> None:
                 f"too many rows to copy: more than {MOST_ROWS:,}", "write them to a file with \\g FILE instead"
             )
         copy_text(data)
-        copied.append(f"{format_count(summary.rows, 'row')} copied ({len(data):,} bytes)")
+        copied.append(f"{format_count(summary.rows, 'row')} copied ({format_count(len(data), 'byte')})")
         return summary
 
     await shell.use_result(args.name, take)

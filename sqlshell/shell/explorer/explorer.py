@@ -189,7 +189,7 @@ class Explorer:
         hidden = len(grid.columns) - len(grid.visible)
         parts = [
             f"row {grid.row + 1:,} of {grid.count:,}" if grid.count else "no rows",
-            f"only the first {pages.total:,} rows" if pages.truncated or pages.limited else "",
+            f"only the first {format_count(pages.total, 'row')}" if pages.truncated or pages.limited else "",
             f"{printable(shown.column.name)} {printable(shown.column.exact_type)}",
             self.sorted,
             format_count(hidden, "hidden column") if hidden else "",

@@ -67,7 +67,7 @@ async def export_table(explorer: Explorer, path: Own) -> None:
             part = [[row[shown.at] for shown in columns] for row in rows]
             sink.write(b"".join(writer.write(Batch(len(columns), rows=part))))
             written += len(part)
-            explorer.message = f"writing: {written:,} rows; Esc stops"
+            explorer.message = f"writing: {format_count(written, 'row')}; Esc stops"
             explorer.app.invalidate()
         sink.write(b"".join(writer.end(Summary(written, True))))
     except BaseException:

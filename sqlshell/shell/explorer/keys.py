@@ -19,6 +19,7 @@ from sqlshell.shell.explorer.grid import STEP
 from sqlshell.shell.explorer.pages import Pages
 from sqlshell.shell.explorer.summary import facts_of, pretty, summary
 from sqlshell.shell.results.crosstab import place
+from sqlshell.text import format_count
 
 WINDOW: Final = 1_000
 """The most rows of a file that are read together."""
@@ -105,7 +106,11 @@ def bindings(explorer: Explorer) -> KeyBindings:
 
         async def of_table(table: Table) -> None:
             facts = await facts_of(table, at)
-            note = pages.extent if pages.complete else f"only the {facts.rows:,} rows in memory, of {pages.total:,}"
+            note = (
+                pages.extent
+                if pages.complete
+                else f"only the {format_count(facts.rows, 'row')} in memory, of {pages.total:,}"
+            )
             explorer.read(summary(column, facts, note))
 
         explorer.start(lambda: _read_table(explorer, of_table))
@@ -264,7 +269,7 @@ def _arrangement_keys(explorer: Explorer, on: On) -> None:
         await source.open()
         grid.show(source)
         rows = 0 if pages.complete else sum(1 for _ in pages.loaded_rows())
-        explorer.sorted = description() + (f" (only the {rows:,} rows in memory)" if rows else "")
+        explorer.sorted = description() + (f" (only the {format_count(rows, 'row')} in memory)" if rows else "")
 
     @on("&")
     def filter_rows() -> None:

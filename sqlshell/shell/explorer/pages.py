@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Iterator
 from sqlshell.output.changes import with_hex
 from sqlshell.output.typed.text_table import text_table
 from sqlshell.result import Batch, Column, HeldBatches, Result, Table
+from sqlshell.text import format_count
 
 MOST_ROWS = 25_000
 MOST_BYTES = 24 << 20
@@ -45,7 +46,7 @@ class Pages:
     @property
     def extent(self) -> str:
         """Which rows of the statement these are."""
-        return f"only the first {self.total:,} rows" if self.limited else "all rows"
+        return f"only the first {format_count(self.total, 'row')}" if self.limited else "all rows"
 
     async def open(self) -> None:
         """Read the first rows. Raises the errors of reading them."""

@@ -347,7 +347,7 @@ class Loader:
             _note(sent, progress)
             progress_file.write(progress)
             if isinstance(sender, InsertSender):
-                self._interruption.show_progress(progress.rows / rows.rows, f"{progress.rows:,} rows")
+                self._interruption.show_progress(progress.rows / rows.rows, format_count(progress.rows, "row"))
         return error
 
     async def _batch(self, prepared: Prepared, rows: Range) -> Path:

@@ -31,6 +31,7 @@ from sqlshell.shell.running.statement import outcome_unknown
 from sqlshell.shell.session import Session
 from sqlshell.sql.duckdb_types import TEXT
 from sqlshell.sql.identifiers import always_quoted, literal
+from sqlshell.text import format_count
 
 T = TypeVar("T")
 
@@ -220,7 +221,9 @@ class InsertSender:
             if not ids:
                 ids.append(statement_id)
                 count = rows[1] - rows[0]
-                journal.record_start(statement_id, f"{self._head}… {count:,} rows", context, time.monotonic() - began)
+                journal.record_start(
+                    statement_id, f"{self._head}… {format_count(count, 'row')}", context, time.monotonic() - began
+                )
 
         try:
             observer = Observer(statement_id=identified, context=session.adopt)

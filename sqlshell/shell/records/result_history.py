@@ -16,6 +16,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Column, Result, Rows
+from sqlshell.text import format_count
 
 KEPT = 10
 MAX_KEPT_ROWS = 200_000
@@ -118,7 +119,7 @@ class ResultHistory:
         if limit is None:
             return ""
         return (
-            f"{name} contains only the first {limit:,} rows; to get all, use \\pset rowlimit 0 "
+            f"{name} contains only the first {format_count(limit, 'row')}; to get all, use \\pset rowlimit 0 "
             "and run the statement again"
         )
 

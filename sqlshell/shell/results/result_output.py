@@ -479,7 +479,7 @@ def _extent(result: Result) -> str:
     """How many rows a result has, as `12,000 rows`; "" if it is not known."""
     if result.row_count is None:
         return ""
-    return f"{'first ' * result.limited}{result.row_count:,} rows"
+    return f"{'first ' * result.limited}{format_count(result.row_count, 'row')}"
 
 
 def _reversed(text: str, role: Role) -> str:

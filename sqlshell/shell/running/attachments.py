@@ -12,6 +12,7 @@ from sqlshell.origin import Own
 from sqlshell.runtime.files import expanded, is_stdin
 from sqlshell.sql.analysis.files import NamedFile, named_files, names_file, read_files
 from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed
+from sqlshell.text import format_count
 
 
 class Attachments:
@@ -59,7 +60,9 @@ class Attachments:
         sent = statement if named.sql == statement.text else lexed(named.sql)
         for file in files:
             if self._diagnostics.verbose:
-                self._diagnostics.detail(f"attached {file.path}: {file.size:,} bytes, sha256 {file.sha256()}")
+                self._diagnostics.detail(
+                    f"attached {file.path}: {format_count(file.size, 'byte')}, sha256 {file.sha256()}"
+                )
         return sent, files
 
     def _attachment_of(self, item: NamedFile) -> Attachment:

@@ -24,7 +24,7 @@ _KIND = re.compile(
     r"|Out of Memory|Decimal|Divide by Zero|Parameter Not Allowed|Parameter Not Resolved|Missing Extension) Error: "
 )
 """The words with which DuckDB begins a message; the sqlState means the same."""
-_CANDIDATES = re.compile(r"\n^(?:Candidate \w+|Did you mean):[: ]*(.*)$", re.M)
+_CANDIDATES = re.compile(r"\n^(?:Candidate [\w ]+|Did you mean):[: ]*(.*)$", re.M)
 _FUNCTIONS = re.compile(r"\s*\n\s*Candidate functions:\n((?:[ \t]+\S.*\n?)+)", re.M)
 MOST_FUNCTIONS = 2
 """The forms of a function that an error lists; more are as long as the statement, and rarely read."""

@@ -299,7 +299,7 @@ class Foreground:
         """The line below a result at the prompt."""
         parts = [summary]
         if shown is not None and shown.turned and len(result.columns) > 1:
-            parts.append(f"{len(result.columns):,} columns")
+            parts.append(format_count(len(result.columns), "column"))
         if shown is not None and shown.left_out:
             count = len(result.columns)
             parts.append(f"{count - shown.left_out:,} of {count:,} columns (F5 shows all)")

@@ -80,7 +80,7 @@ def test_typed_statements_have_no_place() -> None:
 def test_a_long_message_and_all_hints_are_one_line_each_in_a_pipe() -> None:
     stream = io.StringIO()
     Diagnostics(stream).error(ShellError("one\n\n  two\nthree", "did you mean x?\nfirst\nsecond", Where("XX000")))
-    assert stream.getvalue() == "error[XX000]: one two three\nhelp: did you mean x? first; second\n"
+    assert stream.getvalue() == "error[XX000]: one; two; three\nhelp: did you mean x? first; second\n"
 
 
 def shown(error: ShellError, excerpt: Excerpt | None = None, *, colors: bool = False) -> Sequence[str]:

@@ -269,7 +269,7 @@ def test_a_result_that_was_stopped_at_the_row_limit(tmp_path: Path) -> None:
 
     core, here, _ = run(tmp_path, "select 1;\n\\local select * from _\n", Limited())
     assert core.err.endswith(
-        "_ contains only the first 1 rows; to get all, use \\pset rowlimit 0 and run the statement again\n"
+        "_ contains only the first 1 row; to get all, use \\pset rowlimit 0 and run the statement again\n"
     )
     assert here.seen[-1] == "select * from _"
 

@@ -76,7 +76,7 @@ def test_each_row_is_sent_once_in_order_and_recorded() -> None:
         assert [entry.state for entry in core.journal.recent(9)] == ["finished"] * 4
         assert {entry.sql for entry in core.journal.recent(9)} == {
             "INSERT INTO t (a) VALUES\n… 2 rows",
-            "INSERT INTO t (a) VALUES\n… 1 rows",
+            "INSERT INTO t (a) VALUES\n… 1 row",
         }
         assert core.session.context.database == "d"
         assert all(rows.closed for rows in core.client.open)

@@ -31,6 +31,7 @@ from sqlshell.service.engines.files.failures import failure
 from sqlshell.service.engines.files.parquet import LARGE, copy_to, is_large
 from sqlshell.service.engines.files.render import column, finished, instants, row
 from sqlshell.service.engines.files.texts import Write, bounded, line, writers
+from sqlshell.text import format_count
 
 SMALL: Final = 1_000
 """Up to this many rows, by DuckDB's estimate, are written by Python, if it can."""
@@ -196,7 +197,9 @@ class RowRunner(Struct, frozen=True):
             kept += len(texts)
             self.sink.keep(texts)
         if more:
-            return Outcome(columns, instants(kinds), f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT)
+            return Outcome(
+                columns, instants(kinds), f"stopped after {format_count(limit or 0, 'row')}", sqlstate.ROW_LIMIT
+            )
         return Outcome(columns, instants(kinds))
 
     def _original_names(self, sql: str, names: Sequence[str]) -> list[str]:

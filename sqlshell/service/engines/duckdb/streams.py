@@ -25,6 +25,7 @@ from sqlshell.service.error_places import without_place
 from sqlshell.service.failure import Failure
 from sqlshell.service.settings import limit_note
 from sqlshell.sql.identifiers import always_quoted, qualified
+from sqlshell.text import format_count
 
 _READS: Final = frozenset(
     ("copy", "from", "join", "pivot", "pivot_wider", "summarize", "table", "unpivot", "using")
@@ -226,14 +227,15 @@ def evaluate(
             rows += texts
             size += sum(map(len, texts))
             if size > MOST:
-                message = f"{end - start} rows of the stream exceed {MOST >> 20} Mi characters"
+                message = f"more than {MOST:,} characters in {format_count(end - start, 'row')} of the stream"
                 raise Failure(sqlstate.TOO_LARGE, message)
         return rows
     except duckdb.Error as error:
         if unwanted.is_set():
-            raise Failure(sqlstate.CANCELED, "canceled: no client is reading the rows") from error
+            raise Failure(sqlstate.CANCELED, "canceled because no client was reading its result") from error
         if late:
-            cause = f"evaluating {end - start} rows of the stream took longer than {seconds:g} seconds"
+            chunk, most = format_count(end - start, "row"), format_count(seconds, "second")
+            cause = f"evaluating {chunk} of the stream took longer than {most}"
             raise Failure(sqlstate.TIMEOUT, f"{cause} {limit_note('seconds')}") from error
         # The statement is not the user's text.
         failed = failure(error)

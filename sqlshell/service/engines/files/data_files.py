@@ -13,6 +13,7 @@ from sqlshell.runtime.compressed_files import ENDS_TOO_EARLY, ends_too_early, is
 from sqlshell.service.failure import Failure
 from sqlshell.sql.duckdb_json_errors import json_error
 from sqlshell.sql.identifiers import literal
+from sqlshell.text import format_count
 
 _CSV = re.compile(
     r"(?:[A-Z]\w+ )+Error: CSV Error on Line: (?P<line>\d+)\n(?:Original Line: (?P<text>[^\n]*)\n)?(?P<cause>[^\n]+)"
@@ -29,6 +30,7 @@ _GIVEN = re.compile(
 _OTHER = re.compile(r"(?P<kind>[A-Z][\w -]*?) Error: (?P<cause>[^\n]+)")
 _PATTERN = re.compile(r"[*?[]")
 _COLUMNS = re.compile(r"Expected Number of Columns: (\d+) Found: (\d+)")
+_VALUE = re.compile(r"Error when converting column (\".*\")\. Could not convert string (\".*\") to '(.*)'")
 
 READERS = {
     ".csv": "read_csv",
@@ -42,8 +44,8 @@ COMPRESSED = {".gz": "gzip", ".zst": "zstd"}
 ENDINGS = (*READERS, *(kind + packed for kind in READERS if kind != ".parquet" for packed in COMPRESSED))
 """File extensions of data files, in any case."""
 
-ENCODING = "the file is not valid UTF-8"
-CONVERT = "convert it with: iconv -f latin1 -t utf-8 FILE > NEW_FILE"
+ENCODING = "invalid UTF-8"
+CONVERT = "convert it with: iconv -f latin1 -t UTF-8 FILE > NEW_FILE"
 LONGEST_LINE = 120
 
 
@@ -115,31 +117,40 @@ def explained(message: str, *, store: bool = False) -> str:
             return f"{where}: {ENCODING}; {CONVERT}"
         if "unicode" in cause:
             return (
-                f"{where}: {ENCODING}; read it with its encoding, such as"
-                f" from read_csv({literal(file)}, encoding = 'latin-1') or 'utf-16', or {CONVERT}"
+                f"{where}: {ENCODING}\nHINT: read it with its encoding, such as"
+                f" FROM read_csv({literal(file)}, encoding = 'latin-1') or 'utf-16', or {CONVERT}"
             )
+        if value := _VALUE.match(cause):
+            detected = "auto-detected" in message and not store
+            advice = f"\nHINT: read all rows to detect the types: {_from_all('csv', file)}" if detected else ""
+            return f"{where}, column {value[1]}: cannot convert {value[2]} to {value[3]}{advice}"
         if counts := _COLUMNS.match(cause):
-            cause = f"expected {counts[1]} columns, found {counts[2]}"
-        text = f"\n  {match['text'][:LONGEST_LINE]}" if match["text"] else ""
-        advice = ""
-        if "converting column" in cause and not store:
-            advice = f"\n  use from read_csv({literal(file)}, sample_size = -1) to detect types from all rows"
-        return f"{where}: {cause}{text}{advice}"
+            cause = _unequal(counts)
+        text = f": {match['text'][:LONGEST_LINE]}" if match["text"] else ""
+        return f"{where}: {cause[:1].lower()}{cause[1:].rstrip('.')}{text}"
     if match := _SNIFFED.match(message):
         counts = _GIVEN.search(message)
         cause = "the format cannot be detected; set delim, quote, escape and header"
         if counts:
-            cause = f"expected {counts[1]} columns, found {counts[2]}; correct the parameter columns"
+            cause = f"{_unequal(counts)}; correct the parameter columns"
         return f"{match['file']}: {cause}{match['place'] or ''}"
     if error := json_error(message):
         if error.not_utf8:
             return f"{error.file}, {error.place}: {ENCODING}; {CONVERT}"
         advice = ""
         if error.unknown_key and not store:
-            advice = f"\n  use from read_json({literal(error.file)}, sample_size = -1) to detect all keys"
+            advice = f"\nHINT: read all records to detect the keys: {_from_all('json', error.file)}"
         return f"{error.file}, {error.place}: {error.cause}{advice}"
     if store and (match := _OTHER.match(message)):
         damaged = match["kind"] == "Invalid Input" or " is not a " in match["cause"]
         cause = match["cause"].strip().rstrip(".")
         return f"{cause}; the file is damaged or has the wrong extension" if damaged else cause
     return message
+
+
+def _unequal(counts: re.Match[str]) -> str:
+    return f"expected {format_count(int(counts[1]), 'column')}, found {counts[2]}"
+
+
+def _from_all(kind: str, file: str) -> str:
+    return f"FROM read_{kind}({literal(file)}, sample_size = -1)"

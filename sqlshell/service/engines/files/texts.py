@@ -17,6 +17,7 @@ from sqlshell.service.engines.files.render import type_id
 from sqlshell.service.failure import Failure
 from sqlshell.sql.analysis.tokens import first_word, tokens
 from sqlshell.sql.keywords import CREATE_FILLERS
+from sqlshell.text import format_count
 
 Write = Callable[[Any], str]
 
@@ -31,10 +32,11 @@ def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnIn
     long: each record stores them, and each of its responses contains them."""
     kept = list(columns)
     if len(kept) > options.columns:
-        raise Failure("54011", f"the result has {len(kept)} columns; the maximum is {options.columns}")
+        raise Failure("54011", f"the result has {format_count(len(kept), 'column')}; the maximum is {options.columns}")
     # As JSON, in which a character of a name may take six bytes.
     if len(msgspec.json.encode(kept)) > options.columns_size:
-        cause = f"the names and types of the result's columns have more than {options.columns_size} bytes"
+        most = format_count(options.columns_size, "byte")
+        cause = f"the names and types of the result's columns have more than {most}"
         raise Failure("54011", cause)
     return kept
 

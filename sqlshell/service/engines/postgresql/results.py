@@ -27,6 +27,7 @@ from sqlshell.service.engines.postgresql.statement_traits import (
 from sqlshell.service.engines.postgresql.types import engine_type, interface_type
 from sqlshell.service.failure import Failure
 from sqlshell.sql.analysis.tokens import first_word
+from sqlshell.text import format_count
 
 BINARY: Final = "the binary format of COPY … TO STDOUT is not supported; use csv or text"
 KEPT: Final = 64 << 10
@@ -104,7 +105,8 @@ class _Rows:
         await self._pass_on()
         filed = await self._writer.finish() if self._writer is not None else None
         if self._more:
-            return Outcome(self.columns, (), f"stopped after {self._limit:,} rows", sqlstate.ROW_LIMIT, filed)
+            stopped = f"stopped after {format_count(self._limit or 0, 'row')}"
+            return Outcome(self.columns, (), stopped, sqlstate.ROW_LIMIT, filed)
         return Outcome(self.columns, message=tag if self.columns in (None, _COPIED) else "", filed=filed)
 
     async def aclose(self) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import itertools
+import math
 import stat
 import threading
 import time
@@ -44,6 +45,7 @@ from sqlshell.service.engines.process.process import Process, ProcessEnded
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.results.results import Discard, Spool
 from sqlshell.sql.analysis.kinds import is_repeatable
+from sqlshell.text import format_count
 
 MOST_IDLE: Final = 12
 """After how many calls of trim_memory(), which happen every 5 seconds, a process without readers is stopped."""
@@ -159,7 +161,8 @@ class RemoteEngine(_Caller, DuckdbCatalog):
                 if self._renewing:
                     raise Failure(sqlstate.INTERNAL, before.why)
                 if (left := self._not_before - time.monotonic()) > 0:
-                    raise Failure(sqlstate.INTERNAL, f"{before.why}; it will be restarted in {left:.0f} seconds")
+                    wait = format_count(math.ceil(left), "second")
+                    raise Failure(sqlstate.INTERNAL, f"{before.why}; it will be restarted in {wait}")
             self._latest = self._config()
             begun = self._process = Process(self._latest, next(self._processes))
             self._renewing = True

@@ -21,6 +21,7 @@ from sqlshell.service.engines.files.texts import bounded, line, writers
 from sqlshell.service.engines.spark import plans
 from sqlshell.service.engines.spark.types import columns_of
 from sqlshell.service.failure import Failure
+from sqlshell.text import format_count
 
 PARTS = ("value", "metadata")
 VARIANT = {b"ARROW:extension:name": b"arrow.parquet.variant", b"ARROW:extension:metadata": b""}
@@ -65,7 +66,8 @@ async def received(
             return Outcome(columns)
         if rows == 1 and plans.is_answer(sql, columns):
             return Outcome(message=plans.answer(sql, batches.first.column(0)[0].as_py()))
-        message, state = (f"stopped after {limit:,} rows", sqlstate.ROW_LIMIT) if rows > limit else ("", sqlstate.DONE)
+        stopped = f"stopped after {format_count(limit, 'row')}"
+        message, state = (stopped, sqlstate.ROW_LIMIT) if rows > limit else ("", sqlstate.DONE)
         return Outcome(columns, instants(batches.kinds), message, state, await writer.finish())
 
 

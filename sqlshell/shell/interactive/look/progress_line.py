@@ -14,7 +14,7 @@ from sqlshell.shell.front_end import Progress
 from sqlshell.shell.interactive.terminal import progress_report, with_modes, without_echo
 from sqlshell.shell.running.statement import Running
 from sqlshell.shell.scripts.position import ScriptPlace
-from sqlshell.text import byte_size, elapsed_time, short_number
+from sqlshell.text import byte_size, elapsed_time, format_count, short_number
 
 SIGNS, PLAIN_SIGNS = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏", "|/-\\"
 FIRST_SECONDS = 0.15
@@ -232,7 +232,7 @@ def _rates(running: Running, now: float) -> list[str]:
     if not running.fetched_rows:
         return []
     seconds = now - running.fetching
-    rates = [f"{running.fetched_rows:,} rows"]
+    rates = [format_count(running.fetched_rows, "row")]
     if seconds >= RATE_SECONDS:
         rates.append(f"{short_number(running.fetched_rows / seconds)} rows/s")
         if running.fetched_bytes:
