@@ -368,7 +368,8 @@ def test_the_size_of_the_columns_of_a_result(bounded: Client, sql: str) -> None:
     client.run("drop stream if exists long_stream")
     client.run(made('create stream long_stream ("LONG" integer)'))
     answer = client.run(made(sql))
-    assert (answer["sqlState"], "more than 4,096 bytes" in answer["message"]) == ("54011", True), answer["message"][:300]
+    told = answer["message"]
+    assert (answer["sqlState"], "more than 4,096 bytes" in told) == ("54011", True), told[:300]
     assert client.rows("select count(*) from narrow") == [["0"]]
 
 
