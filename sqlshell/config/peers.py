@@ -124,7 +124,6 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "dl": _OBJECTS,
     "dP": "on PostgreSQL, \\dt and \\di list partitioned relations too",
     "ef": "\\sf NAME shows the definition, and \\e edits the last statement",
-    "encoding": "text is always UTF-8",
     "ev": "\\schema NAME shows the definition, and \\e edits the last statement",
     "H": "use \\format html",
     "html": "use \\format html",
@@ -164,13 +163,13 @@ _HARMLESS: Final[Mapping[str, str]] = {
 """The values that ask for nothing else than what is done anyway."""
 
 DISPLAY_NAMES: Final[Mapping[str, str]] = {
-    "columns": "maxwidth",
     "x": "expanded",
     "t": "tuples_only",
 }
 """Other names of display options."""
 
 NO_EFFECT: Final[Mapping[str, str]] = {
+    "columns": "a table is as wide as the terminal; \\pset maxwidth cuts long values",
     "border": _FRAME,
     "linestyle": _FRAME,
     "unicode_border_linestyle": _FRAME,

@@ -17,6 +17,7 @@ from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.files import descriptor
 from sqlshell.shell.components import CommandInfo, ShellComponents
+from sqlshell.shell.options import Options
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.background import Background
 from sqlshell.shell.running.connection_manager import ConnectionManager
@@ -338,11 +339,11 @@ class CommandShell(ShellComponents, abc.ABC):
             self.say(f"connected to {self.session.target}")
 
     def set_options(self, values: Mapping[str, object]) -> None:
-        """Set options of the session."""
+        """Set options of the session. With the default format, the extension of a file counts again."""
         options = self.session.options
-        vars(options).update(values)
-        # The extension of a file comes before \\format.
-        options.chosen |= values.keys() - {"format"}
+        options.choose(values)
+        if values.get("format") == Options().format:
+            options.chosen.discard("format")
 
     def set_context(self, context: SessionContext, sources: Mapping[str, str]) -> None:
         """Run statements in this context from now on; `sources` gives the source of each changed part."""

@@ -75,6 +75,15 @@ async def timing(shell: CommandShell, args: Args) -> None:
     _set(shell, f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
 
 
+@command("encoding", "[NAME]")
+async def encoding(shell: CommandShell, args: Args) -> None:
+    """Show the encoding of text, which is always UTF-8. A script may ask for it: \\encoding UTF8"""
+    if not args:
+        shell.say("UTF8")
+    elif args[0].upper().replace("-", "") != "UTF8":
+        raise UsageError(f"encoding {args[0]!r} is not supported", "text is always UTF-8")
+
+
 @command("theme", "[NAME]", changes="shell")
 async def theme(shell: CommandShell, args: Args) -> None:
     """List the themes in their colors, or select one. The completion menu previews each theme."""
@@ -179,4 +188,4 @@ def shown(setting: Setting, value: Any) -> str:
     return f'"{text}"' if setting.kind.metavar == "TEXT" else text
 
 
-COMMANDS = (expanded, choose_format, alignment, field_separator, timing, theme, rows_only, pset)
+COMMANDS = (expanded, choose_format, alignment, encoding, field_separator, timing, theme, rows_only, pset)

@@ -122,22 +122,24 @@ class FormatChoice:
         options, screen = self._session.options, None
         made = self.options()
         width = shutil.get_terminal_size().columns if terminal else 0
+        # The default at the prompt is for what is read there.
+        longest = options.maxwidth if terminal or "maxwidth" in options.chosen else 0
         if terminal and options.table_style == AUTO:
             # The types of a list that the shell has made say nothing.
             types = options.types and self._session.running is not None
-            screen = Screen(width, shows_unicode(os.environ), types, cuts=options.maxwidth > 0)
+            screen = Screen(width, shows_unicode(os.environ), types, cuts=longest > 0)
         layout: Literal["", "auto", "fold"] = ""
         if terminal and format_.name == "table":
             # Folding is never a default: it was requested.
             layout = "fold" if options.wide == "fold" else "auto" if options.expanded == "auto" else ""
-        display = self._display_format(format_, screen) if format_.for_terminal else None
+        display = self._display_format(format_, screen, longest) if format_.for_terminal else None
         expanded = expanded or made.expanded
         return replace(made, paint=paint, expanded=expanded, screen=screen, layout=layout, width=width, display=display)
 
-    def _display_format(self, format_: Format, screen: Screen | None) -> DisplayFormat | None:
+    def _display_format(self, format_: Format, screen: Screen | None, longest: int) -> DisplayFormat | None:
         """The changes of values for people; None if there are none."""
         options, zone, indent = self._session.options, self._session.context.timezone, format_.name == "vertical"
-        if not (options.maxwidth or options.numericlocale or zone or indent or screen):
+        if not (longest or options.numericlocale or zone or indent or screen):
             return None
         grouping = None
         if options.numericlocale:
@@ -145,4 +147,4 @@ class FormatChoice:
 
             grouping = locale_grouping()
         ellipsis = screen.ellipsis if screen is not None else "…"
-        return DisplayFormat(options.maxwidth, grouping, zone, indent, screen is not None, ellipsis)
+        return DisplayFormat(longest, grouping, zone, indent, screen is not None, ellipsis)
