@@ -25,8 +25,10 @@ ShellError                 a message, a hint, an exit code
 from __future__ import annotations
 
 import enum
+import errno
 from collections.abc import Mapping
 from types import MappingProxyType
+from typing import Final
 
 from msgspec import Struct
 
@@ -175,8 +177,15 @@ def describe_surrogate(error: UnicodeEncodeError) -> str:
     return f"a lone surrogate ({ascii(error.object[error.start])[1:-1]}), which is not a valid character"
 
 
+MISSING: Final = "no such file or directory"
+"""The reason, in the system's words, why a file that is not there cannot be read."""
+
+
 def reason(error: Exception) -> str:
-    """The operating system's description of an error, without its number."""
+    """The operating system's description of an error, without its number and a capital at its beginning."""
     if isinstance(error, UnicodeEncodeError):
         return f"the text contains {describe_surrogate(error)}"
-    return (error.strerror if isinstance(error, OSError) else "") or str(error)
+    if isinstance(error, OSError) and error.errno == errno.EBADF:
+        return "it is closed"
+    text = (error.strerror if isinstance(error, OSError) else "") or str(error)
+    return text[:1].lower() + text[1:]

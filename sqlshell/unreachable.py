@@ -62,7 +62,7 @@ def why_failed(error: BaseException) -> FailureReason:
             case ssl.SSLError():
                 return _handshake(cause)
             case socket.gaierror():
-                return FailureReason(Cause.HOST_NAME, cause.strerror or str(cause))
+                return FailureReason(Cause.HOST_NAME, (cause.strerror or str(cause)).lower())
             case ConnectionRefusedError():
                 return FailureReason(Cause.REFUSED, "connection refused")
             case FileNotFoundError():
@@ -74,7 +74,7 @@ def why_failed(error: BaseException) -> FailureReason:
                 number = errno.ECONNRESET
             case OSError():
                 number = cause.errno or number
-    return FailureReason(Cause.OTHER, os.strerror(number) if number else str(error) or type(error).__name__)
+    return FailureReason(Cause.OTHER, os.strerror(number).lower() if number else str(error) or type(error).__name__)
 
 
 def _handshake(error: ssl.SSLError) -> FailureReason:

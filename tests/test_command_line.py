@@ -217,10 +217,10 @@ def test_help_and_version_by_any_name(invoked: list[Invocation], capsys: pytest.
         (["export", "--port", "1"], "unknown option --port\nhelp: use a URL: sqlshell postgresql://"),
         (["config", "check", "work"], "sqlshell config check takes no profile"),
         (["fetch"], "error: missing argument 'ID'\nhelp: sqlshell fetch --help lists the options"),
-        (["completion", "tcsh"], "no completion for tcsh\nhelp: shells: bash, zsh, fish"),
+        (["completion", "tcsh"], "unknown shell 'tcsh'\nhelp: expected one of bash, zsh, fish"),
         (["config", "burn"], "unknown action 'burn'"),
         (["version", "work"], "TARGET requires --server"),
-        (["import", "none.csv", "--table", "t"], "no such file: none.csv"),
+        (["import", "none.csv", "--table", "t"], "cannot read none.csv: no such file or directory"),
         (["import", "a.csv", "--table", "t", "--rejects", "a\nb"], "contains a line break"),
         (["export", "-o", "f"], "export requires either --query or --table"),
         (["export", "-o", "f", "--table", "t", "--query", "select 1"], "export requires either --query or --table"),
@@ -241,7 +241,7 @@ def test_command_lines_that_are_wrong(
     ("error", "code", "words"),
     [
         (KeyboardInterrupt(), Exit.INTERRUPTED, ""),
-        (OSError(errno.ENOSPC, "No space left on device"), Exit.STATEMENT, "cannot write to stdout: No space left"),
+        (OSError(errno.ENOSPC, "No space left on device"), Exit.STATEMENT, "cannot write to stdout: no space left"),
         (OSError(errno.EBADF, "Bad file descriptor"), Exit.STATEMENT, "cannot write to stdout: it is closed"),
         (OSError(errno.ENOENT, "no such"), Exit.STATEMENT, "bug in sqlshell"),
         (ValueError("odd"), Exit.STATEMENT, "bug in sqlshell"),
@@ -305,7 +305,7 @@ def test_profiles_are_listed_without_their_secrets(tmp_path: Path) -> None:
     code, out, err = written("check", tmp_path)
     assert (code, out) == (2, "")
     assert [line.partition(": ")[2] for line in err.splitlines()][:2] == [
-        "[profiles.b] ca_file: no such file: none.pem",
+        "[profiles.b] ca_file: cannot read none.pem: no such file or directory",
         "[profiles.c] url: 'nothing' is neither a URL nor an existing file",
     ]
     assert len(err.splitlines()) == 3

@@ -267,15 +267,15 @@ def test_a_profile_names_a_file(program: Program, env: dict[str, str], tmp_path:
     found = program("--format", "csv", stdin=script, env=env)
     assert found.out == "a\n7\na,b\n1,2\n"
     assert "connected to file (" in found.err
-    assert "cannot run CREATE TABLE: data is read-only" in found.err
+    assert "cannot run CREATE TABLE: profile 'data' allows only statements that read" in found.err
     named = program("-c", "from t", "--format", "csv", env=env | {"SQLSHELL_URL": str(tmp_path / "own.duckdb")})
     assert named.out == "a\n7\n"
     bare = program("bare", "-c", "select 1 as a", env=env)
     assert (bare.code, bare.out) == (0, "a\n1\n")
-    assert "profile bare has no url" in bare.err
+    assert "profile 'bare' has no url" in bare.err
     wrong = program("wrong", "-c", "select 1", env=env)
     assert (wrong.code, wrong.out) == (2, "")
-    assert "profile wrong: 'nonsense' is neither a URL nor an existing file" in wrong.err
+    assert "profile 'wrong': 'nonsense' is neither a URL nor an existing file" in wrong.err
 
 
 @pytest.mark.parametrize("confirm", ["'typename'", "['BOGUS']", "['DROP', 'INSERT INTO']", "''"])
@@ -284,10 +284,10 @@ def test_a_mistyped_policy_lets_nothing_run(program: Program, tmp_path: Path, co
     env = {"SQLSHELL_CONFIG_DIR": str(tmp_path)}
     found = program("--profile", "p", "-c", "create table t (i int)", "-c", "select 1 as a", env=env)
     assert (found.code, found.out) == (2, "")
-    assert "profile p, confirm: " in found.err
+    assert "profile 'p', confirm: " in found.err
     moved = program("--profile", "q", "--on-error", "continue", stdin="\\c p\nselect 1 as a;\n", env=env)
     assert moved.code == 2
-    assert "profile p, confirm: " in moved.err
+    assert "profile 'p', confirm: " in moved.err
 
 
 @pytest.mark.parametrize("url", ["http://:hid/den@127.0.0.1:1/v2?databaseName=x", "htps:/:hid/den@127.0.0.1"])
@@ -317,5 +317,5 @@ def test_a_refusal_names_what_made_it_read_only(program: Program, env: dict[str,
     variable = program("-c", "create table a (x int)", env={"SQLSHELL_READ_ONLY": "1"})
     assert "start without SQLSHELL_READ_ONLY" in variable.err
     profile = program("reading", "-c", "create table a (x int)", env=env)
-    assert "reading is read-only" in profile.err
+    assert "profile 'reading' allows only statements that read" in profile.err
     assert "--read-only" not in profile.err

@@ -55,5 +55,5 @@ def test_a_connection_that_fails_changes_nothing(program: Program, tmp_path: Pat
     assert FAILING[target] in done.err
     assert "still connected to first (first.duckdb)" in done.err
     assert done.out == "one\n1\nd\nfirst\n"
-    assert "cannot run CREATE TABLE: first is read-only" in done.err
+    assert "cannot run CREATE TABLE: profile 'first' allows only statements that read" in done.err
     assert not (tmp_path / "other.duckdb").exists()

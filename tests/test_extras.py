@@ -30,7 +30,7 @@ def test_a_chart_says_what_it_requires(tmp_path: Path) -> None:
     )
     assert done.returncode == 2
     assert (
-        "\\chart line and scatter require plotext (extra: charts)\nhelp: run: pip install 'plotext>=5.3,<6'"
+        "\\chart line and scatter require the package plotext (extra: charts)\nhelp: run: pip install 'plotext>=5.3,<6'"
         in done.stderr
     )
     assert "42" in done.stdout
@@ -67,7 +67,7 @@ def test_a_token_in_the_keyring_says_what_it_requires(tmp_path: Path) -> None:
     config.write_text('[profiles.work]\nurl = "http://127.0.0.1:9/v2"\ntoken_keyring = "sqlshell/me"\n')
     done = without_extras(tmp_path, RUN, "work", "-c", "select 1")
     assert done.returncode == 2
-    assert "token_keyring requires keyring (extra: keyring)\nhelp: run: pip install keyring" in done.stderr
+    assert "token_keyring requires the package keyring (extra: keyring)\nhelp: run: pip install keyring" in done.stderr
 
 
 def test_formatting_says_what_it_requires(tmp_path: Path) -> None:
@@ -75,4 +75,4 @@ def test_formatting_says_what_it_requires(tmp_path: Path) -> None:
         "from sqlshell.shell.interactive.editing.formatter import format_script\nprint(*format_script('select 1'))"
     )
     done = without_extras(tmp_path, program)
-    assert done.stdout == "select 1 formatting requires sqlglot (extra: format); run: pip install sqlglot\n"
+    assert done.stdout == "select 1 formatting requires the package sqlglot (extra: format); run: pip install sqlglot\n"

@@ -120,7 +120,7 @@ def test_data_files_have_their_paths_as_address(config: Config) -> None:
         ("https://_:secret@host/v2", {}, "other users of this machine can read a token on the command line"),
         ("https://_:secret@host/v2", {"visible": False}, ""),
         ("https://_:secret@host/v2", {"command_line": "work"}, ""),
-        ("local", {}, "profile local has no url: using the embedded service in memory"),
+        ("local", {}, "profile 'local' has no url: using the embedded service in memory"),
         ("", {}, ""),
     ],
 )
@@ -146,11 +146,19 @@ def test_a_database_in_memory_is_a_target(config: Config) -> None:
         ("dctor", "'dctor' is not a URL, profile or existing file", "did you mean sqlshell doctor?"),
         ("qqqqqq", "'qqqqqq' is not a URL, profile or existing file", OTHERWISE),
         ("no/where.duckdb", "cannot create where.duckdb: no is not a directory", ""),
-        ("a.csv", "no such file: a.csv", ""),
+        ("a.csv", "cannot read a.csv: no such file or directory", ""),
         ("https//host/v2", "not a valid URL: ***", "write a URL as https://host/v2"),
         ("basic", "'basic' is not a URL, profile or existing file", OTHERWISE),
-        ("./a", "no such file: ./a", "to create a database, use the extension .db, .duckdb or .ddb"),
-        ("a/b", "no such file: a/b", "to create a database, use the extension .db, .duckdb or .ddb"),
+        (
+            "./a",
+            "cannot read ./a: no such file or directory",
+            "to create a database, use the extension .db, .duckdb or .ddb",
+        ),
+        (
+            "a/b",
+            "cannot read a/b: no such file or directory",
+            "to create a database, use the extension .db, .duckdb or .ddb",
+        ),
     ],
 )
 def test_what_is_no_target(config: Config, text: str, message: str, hint: str) -> None:
@@ -206,7 +214,7 @@ def test_an_address_that_cannot_be_used_shows_no_token(config: Config, text: str
 def test_a_file_with_an_at_sign_keeps_its_name(config: Config, text: str) -> None:
     with pytest.raises(UsageError) as refused:
         found(text, config)
-    assert refused.value.message == f"no such file: {text}"
+    assert refused.value.message == f"cannot read {text}: no such file or directory"
 
 
 @pytest.mark.parametrize(
@@ -329,7 +337,7 @@ def test_network_options(config: Config) -> None:
     [
         ({"read_only": True}, {}, "--read-only"),
         ({}, {"SQLSHELL_READ_ONLY": "1"}, "SQLSHELL_READ_ONLY"),
-        ({}, {}, ""),
+        ({}, {}, "--read-only"),
     ],
 )
 def test_policies(config: Config, flags: dict[str, Any], environ: dict[str, str], by: str) -> None:
@@ -407,7 +415,7 @@ def test_greetings(config: Config) -> None:
         f"Try \\demo (sample data), \\? start or \\?. {HINTS[1]}",
     )
     assert greeting(found("local", config)[0], "", 0)[0] == (
-        f"sqlshell {__version__}: in memory, lost on exit (profile local has no url)"
+        f"sqlshell {__version__}: in memory, lost on exit (profile 'local' has no url)"
     )
     remote = found("work", config)[0]
     assert greeting(remote, "--profile", len(HINTS) + 2) == (
@@ -633,7 +641,7 @@ def test_a_directory_that_cannot_be_read(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setattr(Path, "iterdir", iterdir)
     with pytest.raises(UsageError) as refused:
         views_of([str(tmp_path)])
-    assert refused.value.message == f"cannot read the directory {tmp_path}: Permission denied"
+    assert refused.value.message == f"cannot read the directory {tmp_path}: permission denied"
 
 
 class Tty(io.StringIO):

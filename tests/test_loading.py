@@ -361,7 +361,7 @@ def test_psql_options_are_taken(where: Where, tmp_path: Path) -> None:
         ("\\copy t from 'a.csv' (header maybe)", "true or false"),
         ("\\copy t from 'a.csv' (max_errors x)", "a number of rows"),
         ("\\copy t from 'a.csv' (resume)", "there is no unfinished load"),
-        ("\\copy t from program 'exit 3'", "exited with code 3"),
+        ("\\copy t from program 'exit 3'", "failed with exit code 3"),
         ("\\copy t (nope) from 'a.csv'", "has no column 'nope'"),
         ("\\copy t from 'b.csv'", "has no column 'z'"),
         ("\\copy no_such from 'a.csv'", "no_such"),
@@ -639,7 +639,7 @@ def test_the_encoding_is_advised_and_works(program: Program, tmp_path: Path) -> 
 def test_a_missing_file_creates_no_database(program: Program, tmp_path: Path) -> None:
     done = program("import", "nofile.csv", "n.duckdb", "--table", "t")
     assert (done.code, done.out) == (2, "")
-    assert "no such file: nofile.csv" in done.err
+    assert "cannot read nofile.csv: no such file or directory" in done.err
     assert not (tmp_path / "n.duckdb").exists()
 
 

@@ -75,11 +75,11 @@ def test_a_result_is_fetched_by_another_shell(program: Program, kept: Served, tm
         (["download", "../x", "nothing"], 2, "unknown resource type"),
         (["download", "foo", "bar"], 2, "unknown resource type"),
         (["download", "function_source", ".."], 2, "is not a file name"),
-        (["-c", "select 1", "--attach", "nowhere.jar"], 2, "cannot read nowhere.jar: no such file"),
+        (["-c", "select 1", "--attach", "nowhere.jar"], 2, "cannot read nowhere.jar: no such file or directory"),
         (
             ["-c", "update store s with ('tls.ca_file' = '@no.pem')"],
             2,
-            "'tls.ca_file': cannot read no.pem: no such file",
+            "'tls.ca_file': cannot read no.pem: no such file or directory",
         ),
         (
             ["-c", "create store s with ('sasl.password' = '@no.pem')"],

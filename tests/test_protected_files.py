@@ -66,4 +66,4 @@ def test_a_name_may_begin_with_a_tilde(program: Program, tmp_path: Path) -> None
     assert program("w.duckdb", "--format", "csv", "-f", "~x.sql", "-o", "~o.csv").code == 0
     assert (tmp_path / "~o.csv").read_text() == "a\n1\n"
     done = program("-f", "~none.sql")
-    assert (done.code, done.err) == (2, "error: no such script: ~none.sql\n")
+    assert (done.code, done.err) == (2, "error: cannot read ~none.sql: no such file or directory\n")

@@ -152,7 +152,7 @@ def test_a_script_that_includes_is_named(program: Program, tmp_path: Path) -> No
         "outer.sql:3:",
         "outer.sql:4:",
     ]
-    assert "outer.sql:4: error: no such script: missing.sql" in told[-1]
+    assert "outer.sql:4: error: cannot read missing.sql: no such file or directory" in told[-1]
 
 
 @pytest.mark.parametrize(
@@ -188,8 +188,8 @@ def test_a_time_zone_of_the_environment(program: Program) -> None:
         ),
         ("$S --version >&-", 1, "", "error: cannot write to stdout: it is closed\n"),
         ("$S --help >&-", 1, "", "error: cannot write to stdout: it is closed\n"),
-        ("$S -c 'select 1 as a' >/dev/full", 1, "", "error: cannot write to stdout: No space left on device\n"),
-        ("$S -f . ", 2, "", "error: cannot read .: Is a directory\n"),
+        ("$S -c 'select 1 as a' >/dev/full", 1, "", "error: cannot write to stdout: no space left on device\n"),
+        ("$S -f . ", 2, "", "error: cannot read .: is a directory\n"),
     ),
 )
 def test_descriptors_that_are_closed(tmp_path: Path, line: str, code: int, out: str, err: str) -> None:

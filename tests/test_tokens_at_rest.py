@@ -39,8 +39,8 @@ def test_a_file_has_one_token(tmp_path: Path) -> None:
             "expected one line with the token",
         )
     path = kept(tmp_path, b"\xff")
-    assert refused(lambda: read_token(path, ignore))[0] == f"cannot read token file {path}: not valid UTF-8"
-    assert refused(lambda: read_token(str(tmp_path), ignore))[0] == f"cannot read token file {tmp_path}: Is a directory"
+    assert refused(lambda: read_token(path, ignore))[0] == f"cannot read token file {path}: invalid UTF-8"
+    assert refused(lambda: read_token(str(tmp_path), ignore))[0] == f"cannot read token file {tmp_path}: is a directory"
 
 
 @pytest.mark.parametrize(

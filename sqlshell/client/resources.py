@@ -16,7 +16,7 @@ from msgspec import Struct
 from sqlshell.client.http.downloads import download as run_download
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.statements.protocol import read_lookup
-from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError
+from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError, reason
 
 TYPES = ("function_source", "descriptor_source")
 ERROR_BYTES = 1 << 20
@@ -155,7 +155,7 @@ class _Part:
         except FileExistsError:
             raise UsageError(f"{self._place} already exists", "use --force to overwrite it") from None
         except OSError as error:
-            raise OutputError(f"cannot write to {self._place}: {error.strerror or error}") from error
+            raise OutputError(f"cannot write to {self._place}: {reason(error)}") from error
 
     def _check_size(self, size: int) -> None:
         """Raises ServiceError if the file is larger than the limit, and removes it. 0 means no limit."""

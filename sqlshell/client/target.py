@@ -102,7 +102,7 @@ def is_url(text: str) -> bool:
 
 
 def parse(text: str) -> Target:
-    """Parse a base URL or a DSN; `unix:///path` is a unix socket. Raises UsageError that never contains a token."""
+    """Parse a base URL or a DSN; `unix:///path` is a Unix socket. Raises UsageError that never contains a token."""
     try:
         parts = urlsplit(text.strip())
         scheme = parts.scheme.lower()
@@ -111,7 +111,7 @@ def parse(text: str) -> Target:
         raise UsageError("invalid URL", "write the base URL, such as https://host/v2") from None
     # A path of a Unix socket may contain spaces.
     if scheme != "unix" and (re.search(r"\s", text.strip()) or re.search(r"\s", unquote(parts.path))):
-        raise UsageError("the URL contains whitespace", _TOKENS_PLACE)
+        raise UsageError("the URL contains spaces", _TOKENS_PLACE)
     if (scheme == "unix" and (parts.username or _TOKEN_IN_PATH.match(unquote(parts.path)))) or (
         scheme in DEFAULT_PORTS and re.search(r"[:;,@=]", unquote(parts.path))
     ):

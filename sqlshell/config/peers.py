@@ -50,9 +50,9 @@ OPTIONS: Final[Mapping[str, tuple[str, Any]]] = {
 """Options of the peers that are taken, each as a setting and its value; None is the option's own value."""
 
 REFUSED_OPTIONS: Final[Mapping[str, str]] = {
-    "--wait": "it is called --timeout, and the former --timeout --retry-timeout",
-    "--for": "it is called --duration",
-    "--unknown": "it is called --if-unknown",
+    "--wait": "it is now --timeout; the former --timeout is now --retry-timeout",
+    "--for": "it is now --duration",
+    "--unknown": "it is now --if-unknown",
     "--host": _URL,
     "-p --port": _URL,
     "-U --username": _URL,
@@ -200,6 +200,12 @@ def command_remedy(name: str) -> str:
     if catalog := _CATALOGS.get(name) or _CATALOGS.get(name.removesuffix("S")):
         return f"on PostgreSQL, write: select * from pg_catalog.{catalog}"
     return _COMMANDS.get(name) or _COMMANDS.get(name.removesuffix("S"), "")
+
+
+def without_effect(name: str) -> str:
+    """Return the warning about a display option of psql that has no effect; "" for other names."""
+    name = name.lower()
+    return f"psql's {name} has no effect: {NO_EFFECT[name]}" if name in NO_EFFECT else ""
 
 
 def variable_remedy(name: str, value: str) -> str:

@@ -12,7 +12,7 @@ from msgspec import Struct
 
 from sqlshell.config.peers import RENAMED
 from sqlshell.config.settings import BY_NAME, DEFAULT_PROFILE, OF_ONE_RUN, PREFIX, SETTINGS
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 from sqlshell.runtime.files import expanded
 from sqlshell.text import did_you_mean
 
@@ -72,7 +72,7 @@ def read_config(folder: Path) -> Config:
     except (FileNotFoundError, NotADirectoryError):
         return Config(path, {})
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {path}: {reason(error)}") from None
     except UnicodeDecodeError as error:
         line = error.object[: error.start].count(b"\n") + 1
         raise UsageError(f"{path}, line {line}: invalid UTF-8", "save the file as UTF-8") from None
@@ -155,6 +155,6 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
 
 def _nearest(word: str, known: Sequence[str]) -> str:
     if word in RENAMED:
-        return f" (it is called {RENAMED[word]!r})"
+        return f" (it is now {RENAMED[word]!r})"
     hint = did_you_mean(word, known, shown=repr)
     return f" ({hint})" if hint else ""

@@ -99,7 +99,8 @@ class ConnectionState:
     def __del__(self, warn: Callable[..., None] = warnings.warn) -> None:
         finalizer = getattr(self, "_finalizer", None)
         if finalizer is not None and finalizer.alive and not self._session.inherited:
-            warn("a connection was not closed", ResourceWarning, source=self, stacklevel=2)
+            remedy = 'call close(), or use "with" or "async with"'
+            warn(f"a connection was not closed; {remedy}", ResourceWarning, source=self, stacklevel=2)
 
     @property
     def closed(self) -> bool:

@@ -58,7 +58,7 @@ class Template(Struct, frozen=True):
         count = len(self.pieces) - 1
         if isinstance(parameters, Mapping):
             if self.other:
-                raise ProgrammingError("the placeholder ? needs a sequence, not a mapping", hint="write :name")
+                raise ProgrammingError("the placeholder ? requires a sequence, not a mapping", hint="write :name")
             try:
                 return [literals.of(parameters[name]) for name in self.names]
             except KeyError as error:
@@ -70,7 +70,9 @@ class Template(Struct, frozen=True):
         if len(parameters) != count:
             given = len(parameters)
             if not count and self.other:
-                raise ProgrammingError(f"the placeholder {self.other} needs a mapping, not a sequence", hint="write ?")
+                raise ProgrammingError(
+                    f"the placeholder {self.other} requires a mapping, not a sequence", hint="write ?"
+                )
             raise ProgrammingError(
                 f"the statement has {format_count(count, 'placeholder')}, "
                 f"but {format_count(given, 'value')} {was_or_were(given)} given",

@@ -55,7 +55,7 @@ class Error(Exception):
         self.offset = offset
         self.hint = hint
         if hint:
-            self.add_note(f"hint: {printable(hint, KEPT)}")
+            self.add_note(f"help: {printable(hint, KEPT)}")
 
 
 class InterfaceError(Error):

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from sqlshell.config.peers import option_remedy
-from sqlshell.errors import Exit, OutputError, ShellError, UsageError
+from sqlshell.errors import Exit, OutputError, ShellError, UsageError, reason
 from sqlshell.launch.commands import COMPLETE, shell_command
 from sqlshell.launch.options import SUBCOMMANDS
 from sqlshell.text import did_you_mean
@@ -75,8 +75,7 @@ def run(argv: Sequence[str]) -> int:
     except OSError as error:
         if error.errno not in UNWRITABLE:
             return _bug(error)
-        reason = "it is closed" if error.errno == errno.EBADF else error.strerror
-        return _fail(OutputError(f"cannot write to stdout: {reason}"))
+        return _fail(OutputError(f"cannot write to stdout: {reason(error)}"))
     except Exception as error:
         return _bug(error)
 

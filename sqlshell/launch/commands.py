@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from sqlshell.config.peers import NO_EFFECT, option_remedy
+from sqlshell.config.peers import option_remedy, without_effect
 from sqlshell.config.settings import GROUPS, OUTPUT, SCRIPTS, SETTINGS
 from sqlshell.config.values import config_folder, read_config
 from sqlshell.errors import UsageError
@@ -146,7 +146,7 @@ def shell_command() -> click.Command:
         help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
         "config.toml, a database file, data files (csv, json, parquet; - is data on stdin), or the URL of a PostgreSQL "
         "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, it is SQLSHELL_URL, "
-        "SQLSHELL_PROFILE, the profile default, or the embedded service on DuckDB, in memory.",
+        'SQLSHELL_PROFILE, the profile "default", or the embedded service on DuckDB, in memory.',
     )
 
 
@@ -216,8 +216,8 @@ def _display_options(assignments: Sequence[str]) -> dict[str, Any]:
         from sqlshell.shell.options import display_option
 
         name, equals, value = text.partition("=")
-        if without_effect := NO_EFFECT.get(name.lower()):
-            Diagnostics(sys.stderr).say(f"psql's {name.lower()} has no effect: {without_effect}.")
+        if warning := without_effect(name):
+            Diagnostics(sys.stderr).warn(warning)
             continue
         setting, inverted = display_option(name)
         if not equals:

@@ -10,7 +10,7 @@ from typing import TextIO
 from sqlshell.client.target import Target, without_token
 from sqlshell.config.settings import DISPLAY, SETTINGS
 from sqlshell.config.values import Config, Settings, config_folder, read_config, resolve
-from sqlshell.errors import UsageError
+from sqlshell.errors import MISSING, UsageError, reason
 from sqlshell.launch.credentials import without_secrets
 from sqlshell.origin import Own
 from sqlshell.runtime.files import expanded
@@ -97,7 +97,7 @@ def _check(config: Config, path: Path, streams: Streams) -> int:
             continue
         for key in ("token_file", "ca_file", "client_cert", "client_key"):
             if settings[key] and not expanded(settings[key]).is_file():
-                wrong.append(f"{path}: [profiles.{name}] {key}: no such file: {settings[key]}")
+                wrong.append(f"{path}: [profiles.{name}] {key}: cannot read {settings[key]}: {MISSING}")
         held = bool(settings["token"])
         if settings["url"]:
             from sqlshell.launch.targets import service_at_url
@@ -152,7 +152,7 @@ def _init(path: Path, stdout: TextIO) -> None:
     except OSError as error:
         if path.exists():
             raise UsageError(f"{path} already exists", "open it with sqlshell config edit") from None
-        raise UsageError(f"cannot write to {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot write to {path}: {reason(error)}") from None
     stdout.write(f"{path}\n")
 
 

@@ -18,7 +18,7 @@ from msgspec import Struct
 from sqlshell.client.target import Target, is_url, parse, without_token
 from sqlshell.config.settings import PREFIX
 from sqlshell.config.values import Config
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 from sqlshell.runtime.files import expanded
 from sqlshell.text import MASK
 
@@ -94,7 +94,7 @@ def _configured_tokens(sources: TokenSources, target: Target) -> Iterator[Config
     remedy = "use a profile that contains both the url and its token"
     values = {key: str(sources.table.get(key, "")) for key in KEYS}
     yield from _configured_in(
-        values, _target_of(str(sources.table.get("url", ""))), f"profile {sources.profile}", remedy
+        values, _target_of(str(sources.table.get("url", ""))), f"profile {sources.profile!r}", remedy
     )
 
 
@@ -147,8 +147,9 @@ def read_token(path: str, warn: Callable[[str], None]) -> str:
         text = file.read_text(encoding="utf-8").strip()
         mode = file.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not valid UTF-8"
-        raise UsageError(f"cannot read token file {path}: {reason}") from None
+        why = reason(error) if isinstance(error, OSError) else "invalid UTF-8"
+        hint = "check the path in --token-file or token_file" if isinstance(error, FileNotFoundError) else ""
+        raise UsageError(f"cannot read token file {path}: {why}", hint) from None
     if not text or len(text.split()) != 1:
         raise UsageError(f"token file {path} does not contain exactly one token", "expected one line with the token")
     if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH):
@@ -206,13 +207,13 @@ def _secret_in(config: Config) -> str:
         if not isinstance(table, Mapping):
             continue
         if table.get("token"):
-            return f"the token of profile {name}"
+            return f"the token of profile {name!r}"
         url = str(table.get("url", ""))
         if without_token(url) != url:
-            return f"the token in the url of profile {name}"
+            return f"the token in the url of profile {name!r}"
         sources = table.get("set")
         if isinstance(sources, Mapping) and any(names_secret(str(key)) for key in sources):
-            return f"a secret in the variables of profile {name}"
+            return f"a secret in the variables of profile {name!r}"
     return ""
 
 
@@ -224,7 +225,9 @@ def keyring_token(entry: str) -> str:
     try:
         import keyring
     except ImportError:
-        raise UsageError("token_keyring requires keyring (extra: keyring)", "run: pip install keyring") from None
+        raise UsageError(
+            "token_keyring requires the package keyring (extra: keyring)", "run: pip install keyring"
+        ) from None
     try:
         token = keyring.get_password(service, user)
     except Exception as error:

@@ -153,7 +153,7 @@ def greeting(destination: Destination, given: str, number: int) -> Sequence[str]
     hint = HINTS[number % len(HINTS)]
     if destination.service == LocalService():
         profile = destination.settings.profile
-        remedy = f"profile {profile} has no url" if profile else "to keep data: sqlshell FILE.duckdb"
+        remedy = f"profile {profile!r} has no url" if profile else "to keep data: sqlshell FILE.duckdb"
         return (
             f"sqlshell {__version__}: in memory, lost on exit ({remedy})",
             f"Try \\demo (sample data), \\? start or \\?. {hint}",

@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlshell.config.settings import DISPLAY, NO_PAGER
 from sqlshell.config.values import Config, Settings, resolve, state_folder
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import Exit, ShellError, UsageError
+from sqlshell.errors import Exit, ShellError, UsageError, reason
 from sqlshell.launch.connector import Connector, asking
 from sqlshell.launch.credentials import permission_problems, tokens_of
 from sqlshell.launch.services import Endpoint, open_endpoint, unopened_endpoint
@@ -474,7 +474,7 @@ def _copied_stdin(stdin: TextIO, chosen: str) -> Path:
         with open(stdin.fileno(), "rb", buffering=0, closefd=False) as source, part.open("xb") as file:
             shutil.copyfileobj(source, file, 1 << 20)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot copy the data on stdin: {getattr(error, 'strerror', None) or error}") from None
+        raise UsageError(f"cannot copy the data on stdin: {reason(error)}") from None
     if not part.stat().st_size:
         raise UsageError("stdin has no data", "TARGET - reads data from stdin: cat a.csv | sqlshell - -c 'from stdin'")
     if wrong := damage(part):

@@ -73,7 +73,7 @@ SERVE: tuple[OptionSpec, ...] = (
         "--uds",
         "PATH",
         None,
-        "listen on a unix socket instead of a port; missing directories of its path are created (mode 0700)",
+        "listen on a Unix socket instead of a port; missing directories of its path are created (mode 0700)",
     ),
     ("--allow-host", "NAME", (), "accept NAME in the Host header too; repeatable"),
     (

@@ -181,7 +181,8 @@ def protected(service: RemoteService | LocalService) -> contextlib.ExitStack:
 def policy_of(destination: Destination) -> Policy:
     """Return the policy of the settings. Raises UsageError for a policy that would never apply."""
     settings = destination.settings
-    check_patterns(settings["confirm"], f"profile {settings.profile}, confirm")
+    check_patterns(settings["confirm"], f"profile {settings.profile!r}, confirm")
     name = settings.profile or destination.address
-    by = {"flag": "--read-only", "environment": BY_NAME["read_only"].variable}.get(settings.source("read_only"), "")
+    sources = {"environment": BY_NAME["read_only"].variable, "profile": f"profile {settings.profile!r}"}
+    by = sources.get(settings.source("read_only"), "--read-only")
     return Policy(bool(settings["read_only"]), settings["confirm"], name, bool(settings["yes"]), by)

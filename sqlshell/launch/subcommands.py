@@ -91,7 +91,7 @@ def fetch(statement_id: str, target: str | None, output: str | None, **given: An
     Option(["--with"], metavar="OPTIONS", help="options of \\copy, such as \"HEADER, DELIMITER ';'\""),
     Option(["--max-errors"], metavar="N", help="skip up to N rows that cannot be converted"),
     Option(["--rejects"], metavar="FILE", help="write the rows that cannot be converted to FILE"),
-    Option(["--round"], is_flag=True, help="leave out what a column does not keep of a value"),
+    Option(["--round"], is_flag=True, help="round or shorten values to fit their column"),
     Option(["--resume"], is_flag=True, help="continue an interrupted import of the same file"),
     Option(
         ["--if-unknown"],
@@ -195,7 +195,7 @@ def completion(shell: str) -> int:
 
     complete = get_completion_class(shell)
     if complete is None:
-        raise UsageError(f"no completion for {shell}", "shells: bash, zsh, fish")
+        raise UsageError(f"unknown shell {shell!r}", "expected one of bash, zsh, fish")
     program = click.get_current_context().find_root().command
     click.echo(complete(program, {}, "sqlshell", COMPLETE).source())
     return 0

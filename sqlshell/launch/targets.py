@@ -14,7 +14,7 @@ from msgspec import Struct, field
 from sqlshell.client.target import Target, is_url, parse
 from sqlshell.config.values import Config, Settings, resolve
 from sqlshell.context import SessionContext, is_timezone
-from sqlshell.errors import UsageError
+from sqlshell.errors import MISSING, UsageError, reason
 from sqlshell.runtime.files import COMPRESSED_ENDINGS, DATA_ENDINGS, DATABASE_ENDINGS, expanded, without_compression
 from sqlshell.service.engines.servers import SERVERS
 from sqlshell.text import MASK, did_you_mean
@@ -228,7 +228,7 @@ def find_destination(
         return Destination(settings, _local_service(text, config.profiles))
     if not settings["url"]:
         if profile_name:
-            warn(f"profile {profile_name} has no url: using the embedded service in memory; its data is lost on exit")
+            warn(f"profile {profile_name!r} has no url: using the embedded service in memory; its data is lost on exit")
         return Destination(settings, LocalService())
     service = _service_of(settings)
     profile = settings.profile if settings.source("url") == "profile" else ""
@@ -326,7 +326,7 @@ def service_at_url(url: str) -> Target | LocalService:
 
 
 def _service_of(settings: Settings) -> Target | LocalService:
-    source = {"environment": "SQLSHELL_URL", "profile": f"profile {settings.profile}"}.get(
+    source = {"environment": "SQLSHELL_URL", "profile": f"profile {settings.profile!r}"}.get(
         settings.source("url"), "url"
     )
     try:
@@ -362,9 +362,9 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
     if text.startswith("//") or re.match(r"https?[/\\;]", text, re.I):
         raise UsageError(f"not a valid URL: {shown_target(text)}", "write a URL as https://host/v2")
     if bare.endswith(DATA_ENDINGS):
-        raise UsageError(f"no such file: {shown_target(text)}")
+        raise UsageError(f"cannot read {shown_target(text)}: {MISSING}")
     if text.startswith(LOOKS_LIKE_PATH) or os.sep in text:
-        raise UsageError(f"no such file: {shown_target(text)}", ending)
+        raise UsageError(f"cannot read {shown_target(text)}: {MISSING}", ending)
     if profiles is None:
         raise UsageError(
             f"{shown_target(text)!r} is neither a URL nor an existing file", f"write a URL as https://host/v2; {ending}"
@@ -447,12 +447,12 @@ def _data_files(text: str) -> Sequence[Path]:
                 f"several TARGETs must all be data files, which end in {', '.join(DATA_ENDINGS)}",
             )
         if not path.exists():
-            raise UsageError(f"no such file: {shown_target(text)}")
+            raise UsageError(f"cannot read {shown_target(text)}: {MISSING}")
         return [path]
     try:
         files = sorted(item for item in path.iterdir() if item.is_file() and not item.name.startswith("."))
     except OSError as error:
-        raise UsageError(f"cannot read the directory {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read the directory {path}: {reason(error)}") from None
     found = [item for item in files if without_compression(item).endswith(DATA_ENDINGS)]
     if not found:
         raise UsageError(f"the directory {path} contains no data file", _WHICH)

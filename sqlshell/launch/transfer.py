@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Final
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import MISSING, UsageError
 from sqlshell.shell.loading.spec import format_of
 from sqlshell.shell.running.submitting import require_rows
 from sqlshell.sql.analysis.lexed import lexed
@@ -30,7 +30,7 @@ def import_command(
         raise UsageError(f"--table {table!r} is not the name of a table", _QUOTE)
     if path != "-" and not path.startswith("~") and not Path(path).exists():
         # Before TARGET is opened, which may create it.
-        raise UsageError(f"no such file: {path}")
+        raise UsageError(f"cannot read {path}: {MISSING}")
     options = [
         *filter(None, [with_]),
         *(name for name, is_set in flags.items() if is_set),

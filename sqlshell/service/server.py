@@ -1,4 +1,4 @@
-"""The service of `sqlshell serve`: it listens on a TCP port or on a unix socket."""
+"""The service of `sqlshell serve`: it listens on a TCP port or on a Unix socket."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 from starlette.types import ASGIApp
 
-from sqlshell.errors import ServiceError, UsageError
+from sqlshell.errors import ServiceError, UsageError, reason
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import EXIT_SIGNALS
 from sqlshell.runtime.unused_memory import limit_unused_memory
@@ -62,13 +62,13 @@ PING_SECONDS = 20
 """How often readers of unbounded results are pinged, and how long they have to respond, in seconds."""
 
 LONGEST_SOCKET = 107 if sys.platform == "linux" else 103
-"""The maximum length of the path of a unix socket, in bytes."""
+"""The maximum length of the path of a Unix socket, in bytes."""
 
 HOST_HINT = "set --host to an address of this machine, such as 127.0.0.1"
 
 
 class Address(Struct, frozen=True):
-    """Where a service listens: on a port of `host`, or on a unix socket. `names` are further allowed Host values.
+    """Where a service listens: on a port of `host`, or on a Unix socket. `names` are further allowed Host values.
 
     `peer_url` is where other processes of the service reach this one, "" for the port of `host`.
     """
@@ -169,12 +169,12 @@ def kept_token(path: Path) -> str:
     except FileExistsError:
         return ""
     except OSError as error:
-        raise UsageError(f"cannot write the token file {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot write the token file {path}: {reason(error)}") from None
     return token
 
 
 def _hosts(address: Address, port: int, settings: Settings) -> set[str]:
-    """The allowed values of the Host header; empty for a unix socket, which no browser can reach."""
+    """The allowed values of the Host header; empty for a Unix socket, which no browser can reach."""
     if address.uds:
         return set()
     own = f"[{address.host}]" if ":" in address.host else address.host
@@ -275,13 +275,14 @@ def _tcp(address: Address, write_seconds: float) -> socket.socket:
             # create_server() raises its own error with the codes of getaddrinfo(), which are negative.
             raise UsageError(f"--host {host} is not a valid address", HOST_HINT) from None
         hint = HOST_HINT if code == errno.EADDRNOTAVAIL else "use --port 0 to choose any free port"
-        raise UsageError(f"cannot listen on {host}:{port}: {os.strerror(code)}", hint) from None
+        raise UsageError(f"cannot listen on {host}:{port}: {reason(OSError(code, os.strerror(code)))}", hint) from None
 
 
 def _unix(path: Path) -> socket.socket:
-    """Listen on a unix socket of mode 0600, which the umask gives it. The socket of a dead service is replaced."""
+    """Listen on a Unix socket of mode 0600, which the umask gives it. The socket of a dead service is replaced."""
     if len(os.fsencode(path.absolute())) > LONGEST_SOCKET:
-        raise UsageError(f"--uds {path} is too long: the path of a socket may have at most {LONGEST_SOCKET} bytes")
+        cause = f"--uds {path} is too long: the path of a socket may have at most {LONGEST_SOCKET} bytes"
+        raise UsageError(cause, "use a shorter path")
     listener = socket.socket(socket.AF_UNIX)
     try:
         if path.is_socket():
@@ -297,7 +298,7 @@ def _unix(path: Path) -> socket.socket:
         listener.listen(512)
     except OSError as error:
         listener.close()
-        raise UsageError(f"cannot listen on {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot listen on {path}: {reason(error)}") from None
     except UsageError:
         listener.close()
         raise

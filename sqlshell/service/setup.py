@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, cast
 
 from msgspec import Struct
 
-from sqlshell.errors import ServiceError, UsageError
+from sqlshell.errors import ServiceError, UsageError, reason
 from sqlshell.service.catalog import Catalog, digest
 from sqlshell.service.engines.engine import Engine, ExternalEngine
 from sqlshell.service.organizations.organizations import Organizations
@@ -68,7 +68,7 @@ def _open_shared_storage(peers: Peers) -> PostgresqlStorage:
         from sqlshell.service.storage.libpq import parsed, without
         from sqlshell.service.storage.postgresql import PostgresqlStorage
     except ModuleNotFoundError as error:
-        raise UsageError(f"--state-url requires the package {error.name}", CLUSTER_HINT) from None
+        raise UsageError(f"--state-url requires the package {error.name} (extra: cluster)", CLUSTER_HINT) from None
     try:
         return PostgresqlStorage(peers.state_url)
     except StorageError as error:
@@ -145,7 +145,7 @@ def _join(
     try:
         from sqlshell.service.results.shared_files import SharedFiles
     except ModuleNotFoundError as error:
-        raise UsageError(f"--results-url requires the package {error.name}", CLUSTER_HINT) from None
+        raise UsageError(f"--results-url requires the package {error.name} (extra: cluster)", CLUSTER_HINT) from None
     shared = SharedFiles(peers.results_url, settings.quota)
     cluster = Cluster(storage, peers.address, digest(peers.token), identity, storage.alone(shared.identity))
     try:
@@ -197,7 +197,7 @@ def make_folder(data: Path) -> None:
     except FileExistsError:
         raise UsageError(f"--data {data} is not a directory") from None
     except OSError as error:
-        raise UsageError(f"cannot create --data {data}: {error.strerror}") from None
+        raise UsageError(f"cannot create --data {data}: {reason(error)}") from None
 
 
 @contextlib.contextmanager
@@ -209,7 +209,7 @@ def locked(data: Path | None) -> Iterator[None]:
     try:
         held = (data / "lock").open("a+")
     except OSError as error:
-        raise UsageError(f"cannot write to --data {data}: {error.strerror}") from None
+        raise UsageError(f"cannot write to --data {data}: {reason(error)}") from None
     with held as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)

@@ -406,7 +406,7 @@ def test_a_disk_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
 
     with serving(Kept()) as url, monkeypatch.context() as patch:
         patch.setattr(os, "fsync", full)
-        with pytest.raises(OutputError, match="No space left"):
+        with pytest.raises(OutputError, match="no space left"):
             get(url, tmp_path / "f")
     assert not (tmp_path / "f").exists()
 

@@ -677,7 +677,7 @@ def test_a_connection_that_is_reset_is_said_to_be_lost() -> None:
     with listening(server), pytest.raises(ConnectionBroken) as caught:
         name = f"http://127.0.0.1:{server.server_address[1]}"
         get(name, network=NetworkOptions(retries=0))
-    assert caught.value.message == f"the connection to {name} was lost: Connection reset by peer"
+    assert caught.value.message == f"the connection to {name} was lost: connection reset by peer"
 
 
 def test_a_key_that_has_a_passphrase(authority: Path, tmp_path: Path) -> None:

@@ -460,5 +460,5 @@ def test_an_output_ends_although_the_command_of_a_copy_failed(program: Program, 
     script = f"\\o kept.csv\n\\tee |false\nselect 1 as a;\n{closing}\nselect 2 as b;\n"
     done = program("-q", "--on-error", "continue", "--format", "csv", stdin=script)
     assert (done.code, done.out) == (1, "b\n2\n"), done
-    assert "the command 'false' exited with code 1" in done.err
+    assert "the command 'false' failed with exit code 1" in done.err
     assert (tmp_path / "kept.csv").read_text() == "a\n1\n"

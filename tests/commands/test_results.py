@@ -217,7 +217,10 @@ def test_a_copy_that_can_have_one_result_refuses_another(program: Program, tmp_p
     assert "several results cannot share one parquet output" in done.err
     assert (tmp_path / "copy.parquet").read_text() == "kept"
     done = program("-q", stdin="\\tee a.json\nselect 1 as a;\nselect 2 as b;\n\\tee c.json\nselect 3 as c;\n")
-    assert done.err == "<stdin>:3: warning: several results in one json output: use jsonl or csv\n"
+    assert done.err == (
+        "<stdin>:3: warning: the output contains several json documents, which many programs cannot read; "
+        "use jsonl, or write each to its own file with \\g FILE\n"
+    )
     assert json.loads((tmp_path / "c.json").read_text()) == [{"c": 3}]
 
 
@@ -327,7 +330,7 @@ def test_a_transcript_run_again(program: Program, tmp_path: Path) -> None:
     ("old", "new", "message"),
     [
         ('"rows":10', '"rows":11', "expected 11 rows, got 10"),
-        ('"sqlState":"42601"', '"sqlState":"00000"', "expected sqlState 00000, got 42601"),
+        ('"sqlState":"42601"', '"sqlState":"00000"', "expected SQLSTATE 00000, got 42601"),
         ('"columns":["i"]', '"columns":["j"]', "expected columns j, got i"),
         ("order by i", "order by i desc", "different values"),
     ],

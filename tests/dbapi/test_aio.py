@@ -243,7 +243,8 @@ async def main():
             await connection.execute("select 1")
             del connection
             gc.collect()
-        assert [str(each.message) for each in said] == ["a connection was not closed"] * 3, said
+        remedy = 'call close(), or use "with" or "async with"'
+        assert [str(each.message) for each in said] == [f"a connection was not closed; {remedy}"] * 3, said
         # They refer to the connections.
         said.clear()
     assert await settled(count), "abandoned"

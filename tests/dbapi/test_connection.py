@@ -181,7 +181,7 @@ def test_each_error_has_a_class() -> None:
         assert isinstance(found, dbapi.DatabaseError)
     assert isinstance(error_of(ProtocolError("odd")), dbapi.InterfaceError)
     hinted = error_of(UsageError("wrong", "right"))
-    assert (str(hinted), hinted.hint, hinted.__notes__) == ("wrong", "right", ["hint: right"])
+    assert (str(hinted), hinted.hint, hinted.__notes__) == ("wrong", "right", ["help: right"])
 
     def kinds(kind: type[ShellError]) -> set[type[ShellError]]:
         return {kind, *(each for below in kind.__subclasses__() for each in kinds(below))}
@@ -396,7 +396,9 @@ def test_a_connection_that_is_not_closed_is_reported() -> None:
         warnings.simplefilter("always")
         del connection
         gc.collect()
-    assert [str(each.message) for each in said if each.category is ResourceWarning] == ["a connection was not closed"]
+    assert [str(each.message) for each in said if each.category is ResourceWarning] == [
+        'a connection was not closed; call close(), or use "with" or "async with"'
+    ]
     said.clear()
     gc.collect()
     assert threading.active_count() < before

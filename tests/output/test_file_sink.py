@@ -78,7 +78,7 @@ def test_a_failed_write_keeps_what_was_there(place: Path, monkeypatch: pytest.Mo
     monkeypatch.setattr(sink, "_file", Full())
     with pytest.raises(OutputError) as failed:
         sink.write(b"x")
-    assert str(failed.value) == f"cannot write to {place}: No space left on device"
+    assert str(failed.value) == f"cannot write to {place}: no space left on device"
     assert failed.value.hint == ("the existing file was kept" if before else "")
     sink.rewind()
     sink.close()
@@ -130,10 +130,10 @@ def test_owner_and_mode_are_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize(
     ("path", "message", "hint"),
     [
-        ("missing/x", "No such file or directory", "create the directory first"),
-        ("text/x", "Not a directory", "its directory is a file; use another path"),
+        ("missing/x", "no such file or directory", "create the directory first"),
+        ("text/x", "not a directory", "its directory is a file; use another path"),
         ("x\0y", "embedded null", ""),
-        ("~no-such-user/x", "No such file or directory", "create the directory first"),
+        ("~no-such-user/x", "no such file or directory", "create the directory first"),
     ],
 )
 def test_what_cannot_be_opened_is_known_before(tmp_path: Path, path: str, message: str, hint: str) -> None:
@@ -216,7 +216,7 @@ def test_compressed_names(path: str, suffix: str, plain: str) -> None:
 
 def test_a_closed_descriptor_says_so() -> None:
     assert str(write_error("out", OSError(9, "Bad file descriptor"))) == "cannot write to out: it is closed"
-    assert str(write_error("out", OSError(5, "Input/output error"))) == "cannot write to out: Input/output error"
+    assert str(write_error("out", OSError(5, "Input/output error"))) == "cannot write to out: input/output error"
     assert str(write_error("out", ValueError("odd"), "hint")) == "cannot write to out: odd"
 
 
@@ -233,7 +233,7 @@ def test_a_file_that_cannot_be_registered_is_closed(place: Path, monkeypatch: py
 
     monkeypatch.setattr("os.fdopen", remembered)
     monkeypatch.setattr(scratch(), "add", full)
-    with pytest.raises(OutputError, match="File too large"):
+    with pytest.raises(OutputError, match="file too large"):
         FileSink(Own(str(place)))
     assert [each.closed for each in opened] == [True]
     assert list(place.parent.iterdir()) == []

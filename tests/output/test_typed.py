@@ -284,7 +284,7 @@ def test_an_error_that_no_value_explains_is_told_as_it_is() -> None:
         made.root.execute("FROM no_such_table")
     assert failed.value.hint == "write csv or jsonl instead"
     with (
-        pytest.raises(OutputError, match=r"^cannot write a temporary file: No space$") as failed,
+        pytest.raises(OutputError, match=r"^cannot write a temporary file: no space$") as failed,
         made._naming_misfits(made.root, "t", [], rows._output_error),
     ):
         raise OSError(28, "No space")

@@ -12,7 +12,7 @@ SOCKET = ".s.PGSQL.5432"
 
 
 class SlowDatabase:
-    """Passes on what clients and a server on a unix socket send. `folder` is the directory of the client's socket."""
+    """Passes on what clients and a server on a Unix socket send. `folder` is the directory of the client's socket."""
 
     def __init__(self, folder: Path, server: str) -> None:
         self.folder = folder

@@ -234,7 +234,7 @@ def test_a_file_for_which_the_disk_has_no_space(tmp_path: Path, size: int) -> No
         )
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, limit)
-    assert told == (507, "attachments: cannot store the file: File too large")
+    assert told == (507, "attachments: cannot store the file: file too large")
     assert not any(tmp_path.iterdir())
     assert uploads.take("o", 2 * size)
 

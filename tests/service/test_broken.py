@@ -114,10 +114,10 @@ def test_broken_stores_are_listed_with_their_reasons(client: Client) -> None:
 def test_a_broken_organization_fails_its_statements_and_no_others(client: Client, hurt: Served, home: Path) -> None:
     answer = client.run("use organization other")
     assert answer["sqlState"] == "58030"
-    assert answer["message"] == "cannot open organization 'other': File exists"
+    assert answer["message"] == "cannot open organization 'other': file exists"
     assert client.rows("select 1") == [["1"]]
     states = {row[0]: row[2] for row in client.rows("list organizations")}
-    assert states == {"local": "ready", "other": "broken: File exists", "whole": "ready"}
+    assert states == {"local": "ready", "other": "broken: file exists", "whole": "ready"}
     made = serve_token(home, "other")
     with Client(hurt, made) as bound:
         for sql in ("select 1", "list databases", "select 1; select 2"):

@@ -322,7 +322,7 @@ def test_an_instance_that_failed_for_good_is_replaced(host: Host) -> None:
     resource.prlimit(before, resource.RLIMIT_FSIZE, (4096, 4096))
     with pytest.raises(Failure) as raised:
         host.engine.read_listing("CHECKPOINT local")
-    assert raised.value.message == "the engine failed and was restarted: disk full: File too large"
+    assert raised.value.message == "the engine failed and was restarted: disk full: file too large"
     thread.join()
     assert isinstance(found[0], Failure) and "the engine failed" in found[0].message
     assert rows(host, connection, "select i from t") == ("01000", b'["1"]')

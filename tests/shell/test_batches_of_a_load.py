@@ -50,5 +50,5 @@ def test_each_row_that_is_left_is_sent_once(tmp_path: Path, done: list[Range], l
 
 
 def test_a_file_that_cannot_be_read_has_no_fingerprint(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"cannot read .*/none.csv: No such file or directory"):
+    with pytest.raises(UsageError, match=r"cannot read .*/none.csv: no such file or directory"):
         fingerprint(Own(str(tmp_path / "none.csv")), "t", (), "")

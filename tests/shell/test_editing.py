@@ -108,7 +108,7 @@ def test_an_editor_that_saves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
 def test_an_editor_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "no-such-editor-anywhere")
     with pytest.raises(
-        UsageError, match=r"cannot start the editor 'no-such-editor-anywhere': No such file or directory\Z"
+        UsageError, match=r"cannot start the editor 'no-such-editor-anywhere': no such file or directory\Z"
     ):
         edit_text("", EMPTY, sys.stdin)
 

@@ -119,7 +119,7 @@ def test_a_file_that_cannot_be_used_is_told_once(tmp_path: Path, told: list[str]
     assert kept.entries() == []
     kept.store_string("select 1")
     kept.store_string("select 2")
-    assert told == [f"cannot use the history {tmp_path}: Is a directory"]
+    assert told == [f"cannot use the history {tmp_path}: is a directory"]
     below = FileHistory(tmp_path / "file" / "own", told.append)
     tmp_path.joinpath("file").write_text("")
     assert below.entries() == []

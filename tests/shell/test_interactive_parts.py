@@ -65,7 +65,7 @@ def test_a_text_that_cannot_be_given_to_the_editor(monkeypatch: pytest.MonkeyPat
 
 def test_a_file_that_cannot_be_read_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "true")
-    with pytest.raises(UsageError, match=r"\Acannot read .*/folder: Is a directory\Z"):
+    with pytest.raises(UsageError, match=r"\Acannot read .*/folder: is a directory\Z"):
         (tmp_path / "folder").mkdir()
         edit_text("", Own(str(tmp_path / "folder")), sys.stdin)
 

@@ -53,7 +53,7 @@ def test_words(text: str, expected: list[str]) -> None:
 
 
 def test_a_command_that_cannot_be_started() -> None:
-    with pytest.raises(UsageError, match=r"cannot run the command 'a.x00b': embedded null byte"):
+    with pytest.raises(UsageError, match=r"cannot start the command 'a.x00b': embedded null byte"):
         output_of(Own("a\0b"))
 
 
@@ -119,5 +119,5 @@ def test_the_output_of_a_command() -> None:
     assert output_of(Own("printf 'a\\n\\n'")) == "a\n"
     with pytest.raises(UsageError, match=r"the command 'exit 3' failed with exit code 3"):
         output_of(Own("exit 3"))
-    with pytest.raises(UsageError, match=r"cannot run the command 'echo \\x00': .*null byte"):
+    with pytest.raises(UsageError, match=r"cannot start the command 'echo \\x00': .*null byte"):
         output_of(Own("echo \0"))

@@ -176,7 +176,7 @@ def test_utf_16_that_duckdb_does_not_read_is_to_be_converted(tmp_path: Path) -> 
     source = DataFile(LoadRequest("t", (), Own(str(path)), "a.csv", "csv", encoding="utf16"), tmp_path)
     with contextlib.closing(source), pytest.raises(UsageError, match="UTF-16") as raised:
         source.look(())
-    assert raised.value.hint == "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
+    assert raised.value.hint == "convert it with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
 
 
 def test_numbers_of_json_keep_their_digits(tmp_path: Path) -> None:

@@ -216,5 +216,5 @@ def test_data_without_a_name_that_cannot_be_loaded(tmp_path: Path) -> None:
     path.write_bytes(b"PK\x03\x04")
     with pytest.raises(UsageError, match=r"^data is a spreadsheet or a zip archive, not a data file$"):
         format_of_data(path)
-    with pytest.raises(UsageError, match=rf"^cannot read {tmp_path}: Is a directory$"):
+    with pytest.raises(UsageError, match=rf"^cannot read {tmp_path}: is a directory$"):
         format_of_data(tmp_path)

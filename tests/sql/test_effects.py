@@ -100,9 +100,8 @@ def test_the_person_decides(confirm: tuple[str, ...], answer: str, sent: bool) -
     ("policy", "words", "hint"),
     [
         (Policy(read_only=True, read_only_by="--read-only"), "--read-only allows only", "start without --read-only"),
-        (Policy(read_only=True, name="production"), "production is read-only", "a profile that is not read-only"),
-        (Policy(read_only=True), "this service is read-only", "a profile that is not read-only"),
-        (Policy(read_only=True, confirm=("DROP",), yes=True), "this service is read-only", "not read-only"),
+        (Policy(read_only=True, read_only_by="profile 'p'"), "profile 'p' allows only", "start without profile 'p'"),
+        (Policy(read_only=True, confirm=("DROP",), yes=True), "--read-only allows only", "start without --read-only"),
         (Policy(confirm=("DROP",), name="production"), "DROP TABLE on production", "--yes"),
         (Policy(confirm=("type-name",)), "DROP TABLE on this service", "--yes"),
     ],

@@ -36,7 +36,7 @@ def failure_of(
     """The error for one of FAILURES of the service `base`.
 
     `answering` says that the status and the headers have been received, `known` that the service has responded before,
-    `local` that it is a unix socket.
+    `local` that it is a Unix socket.
     """
     match error:
         case httpx.ConnectTimeout():
@@ -85,7 +85,7 @@ def connection_lost(name: str, error: BaseException) -> ConnectionFailed:
 def connection_failed(name: str, error: BaseException, *, local: bool = False) -> ConnectionFailed:
     """The error for a connection to `name` that could not be opened; Unreachable if a retry cannot help.
 
-    `local` says that it is a unix socket.
+    `local` says that it is a Unix socket.
     """
     failed = why_failed(error)
     match failed.cause:

@@ -1,4 +1,4 @@
-"""Connections for httpcore on plain asyncio streams: TCP or a unix socket.
+"""Connections for httpcore on plain asyncio streams: TCP or a Unix socket.
 
 httpcore's own asyncio backend uses anyio, which costs start-up time and about a third of each small request.
 """
@@ -133,7 +133,7 @@ async def open_socket(host: str, port: int, check_address: CheckAddress | None =
 
 
 class AsyncioBackend(httpcore.AsyncNetworkBackend):
-    """Connects to the unix socket `uds` if it is given, otherwise by TCP.
+    """Connects to the Unix socket `uds` if it is given, otherwise by TCP.
 
     `check_address` is as in open_socket().
     """

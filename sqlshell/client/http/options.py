@@ -9,7 +9,7 @@ from urllib.parse import unquote
 from msgspec import Struct
 
 from sqlshell.client.target import Target
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 
 
 class NetworkOptions(Struct, frozen=True):
@@ -80,7 +80,7 @@ def _no_password() -> str:
 def _reason(error: Exception) -> str:
     if isinstance(error, ssl.SSLError):
         return error.reason or "not in PEM format"
-    return (error.strerror if isinstance(error, OSError) else "") or str(error)
+    return reason(error)
 
 
 def proxy_for(target: Target) -> str:

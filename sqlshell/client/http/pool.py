@@ -1,4 +1,4 @@
-"""Connections for httpx: a pool of httpcore on our network backend, direct, through a unix socket or a proxy."""
+"""Connections for httpx: a pool of httpcore on our network backend, direct, through a Unix socket or a proxy."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ from typing import BinaryIO
 
 from msgspec import Struct, field
 
-from sqlshell.errors import ServiceError, UsageError
+from sqlshell.errors import ServiceError, UsageError, reason
 from sqlshell.origin import Own
 from sqlshell.runtime.files import expanded
 
@@ -33,7 +33,7 @@ class Attachment(Struct):
             with self.path.open("rb") as file:
                 return hashlib.file_digest(file, "sha256").hexdigest()
         except OSError as error:
-            raise UsageError(f"cannot read {self.path}: {error.strerror or error}") from None
+            raise UsageError(f"cannot read {self.path}: {reason(error)}") from None
 
 
 def attachment(text: Own, limit: int = 0) -> Attachment:
@@ -50,11 +50,8 @@ def attachment(text: Own, limit: int = 0) -> Attachment:
             raise UsageError(message, "nothing was sent; raise the limit with --upload-limit MIB (0 = no limit)")
         with path.open("rb"):
             pass
-    except FileNotFoundError:
-        raise UsageError(f"cannot read {text}: no such file", "nothing was sent") from None
     except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"cannot read {text}: {reason}", "nothing was sent") from None
+        raise UsageError(f"cannot read {text}: {reason(error)}", "nothing was sent") from None
     return Attachment(path, checked_name(path.name), status.st_size)
 
 
@@ -117,7 +114,7 @@ class Upload(Struct):
                     yield from _exactly(stream, file)
             except OSError as error:
                 raise ServiceError(
-                    f"cannot read {file.path}: {error.strerror or error}",
+                    f"cannot read {file.path}: {reason(error)}",
                     "the upload was discarded; run the statement again",
                 ) from None
             yield b"\r\n"

@@ -65,7 +65,7 @@ class CommandProcess:
                 command, shell=True, stdin=subprocess.PIPE, bufsize=0, env=None if environment is None else environment
             )
         except (OSError, ValueError) as error:
-            raise OutputError(f"the command {command!r} could not be started: {reason(error)}") from error
+            raise OutputError(f"cannot start the command {command!r}: {reason(error)}") from error
         self._input = cast(FileIO, self._process.stdin)
         self.waited = 0.0
         """Seconds that the command took to read; for a pager, the time of its user."""
@@ -134,7 +134,7 @@ class CommandSink(Sink):
         if code == -signal.SIGINT:
             raise Interrupted("interrupted")
         if code:
-            raise OutputError(f"the command {self._text!r} exited with code {code}")
+            raise OutputError(f"the command {self._text!r} failed with exit code {code}")
 
     def abort(self) -> None:
         self._command.stop()

@@ -186,7 +186,7 @@ def compressor(suffix: str) -> _Compressor:
         zstd = import_module("compression.zstd" if sys.version_info >= (3, 14) else "backports.zstd")
     except ImportError:
         raise UsageError(
-            "writing .zst files requires the package backports.zstd",
+            "writing .zst files requires the package backports.zstd (extra: zstd)",
             "write .gz, or run: pip install backports.zstd",
         ) from None
     made: _Compressor = zstd.ZstdCompressor()
@@ -259,8 +259,6 @@ def open_fd(path: Path) -> BinaryIO | None:
 
 def _unopened(path: str, error: Exception) -> OutputError:
     match error:
-        case FileNotFoundError():
-            hint = "create the directory first"
         case NotADirectoryError():
             hint = "its directory is a file; use another path"
         case PermissionError():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import functools
 import os
 import select
@@ -144,8 +143,8 @@ class StreamSink(Sink):
 
 def write_error(name: str, error: Exception, hint: str = "") -> OutputError:
     """The OutputError for a write that failed."""
-    closed = isinstance(error, OSError) and error.errno == errno.EBADF
-    return OutputError(f"cannot write to {name}: {'it is closed' if closed else reason(error)}", hint)
+    missing = "create the directory first" if isinstance(error, FileNotFoundError) else ""
+    return OutputError(f"cannot write to {name}: {reason(error)}", hint or missing)
 
 
 def compression(path: str) -> str:

@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from sqlshell.errors import OutputError
+from sqlshell.errors import OutputError, reason
 from sqlshell.interface.types import Kind
 from sqlshell.output.writer import WriterOptions
 from sqlshell.output.writers.column_names import distinct_in_any_case
@@ -167,7 +167,7 @@ class TypedRows:
                 # An error of DuckDB, raised by pyarrow.
                 raise self._misfit(root, source, values) or other(error) from error
             raise OutputError(
-                f"cannot write a temporary file: {error.strerror}",
+                f"cannot write a temporary file: {reason(error)}",
                 "set TMPDIR to a writable directory with enough space",
             ) from error
 

@@ -51,7 +51,9 @@ class XlsxWriter(Writer):
         try:
             import xlsxwriter
         except ImportError:
-            raise UsageError("the xlsx format requires the package XlsxWriter", "run: pip install XlsxWriter") from None
+            raise UsageError(
+                "the xlsx format requires the package XlsxWriter (extra: xlsx)", "run: pip install XlsxWriter"
+            ) from None
         self._make = xlsxwriter.Workbook
         self._header = options.header
         self._null = options.null

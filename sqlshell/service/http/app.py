@@ -21,6 +21,7 @@ from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.types import ASGIApp
 from starlette.websockets import WebSocket
 
+from sqlshell.errors import reason
 from sqlshell.interface.models import PARQUET, Version
 from sqlshell.service.failure import (
     Failure,
@@ -224,7 +225,7 @@ class Endpoints:
             content = Content(resource.detail["size"], file=await asyncio.to_thread(path.open, "rb"))
         except OSError as error:
             status = 503 if isinstance(error, TimeoutError) else 500
-            raise BadRequest(f"cannot read the file: {error.strerror or error}", status) from error
+            raise BadRequest(f"cannot read the file: {reason(error)}", status) from error
         headers = {
             "Content-Disposition": f"attachment; filename*=UTF-8''{quote(resource.detail['file'], safe='')}",
             "X-Content-Type-Options": "nosniff",

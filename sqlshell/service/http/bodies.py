@@ -19,6 +19,7 @@ from python_multipart.multipart import MultipartParser, MultipartState, parse_op
 from starlette.requests import Request
 
 from sqlshell.context import is_timezone
+from sqlshell.errors import reason
 from sqlshell.interface.models import StatementRequest
 from sqlshell.service.failure import Failure
 from sqlshell.service.http.auth import caller_of
@@ -293,7 +294,8 @@ class Form:
             yield
         except OSError as error:
             # The message of the error would reveal where the service stores files.
-            raise BadRequest(f"{self._files}: cannot store the file: {error.strerror or 'error'}", 507) from error
+            why = reason(error) if error.strerror else "error"
+            raise BadRequest(f"{self._files}: cannot store the file: {why}", 507) from error
 
 
 def base_name(given: bytes) -> str:

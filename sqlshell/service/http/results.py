@@ -14,6 +14,7 @@ from msgspec.structs import replace
 from starlette.requests import Request
 from starlette.responses import Response
 
+from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import (
     ENGINE_TYPES,
@@ -383,7 +384,7 @@ def _reading(record: Statement) -> Iterator[None]:
     except OSError as error:
         # The message of the error would reveal where the service stores results.
         status = 503 if isinstance(error, TimeoutError) else 500
-        raise BadRequest(f"cannot read the result: {error.strerror or 'error'}", status) from error
+        raise BadRequest(f"cannot read the result: {reason(error) if error.strerror else 'error'}", status) from error
     except Failure as error:
         # An engine names the file, whose path is the service's own.
         raise BadRequest(f"cannot read the result: {error}".replace(str(record.spool.path), "its file"), 500) from error

@@ -16,6 +16,7 @@ from urllib.parse import quote
 
 from msgspec.structs import replace
 
+from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import duplicate
 from sqlshell.service.dialect.lexer import Tokens
@@ -205,7 +206,7 @@ class _Source(Kind):
                     # The catalog is first: it says that the file in the storage is needed.
                     shared.put(file)
             except OSError as error:
-                raise Failure(sqlstate.LIMIT, f"cannot store the file: {error.strerror}") from error
+                raise Failure(sqlstate.LIMIT, f"cannot store the file: {reason(error)}") from error
             undone.pop_all()
 
     def drop(self, asked: OfKind, execution: Execution) -> None:

@@ -94,7 +94,7 @@ def check_name(name: str) -> None:
     """Raises Failure (42602) for a name that could be shown as another one, such as the operator's."""
     why = ""
     if name != name.strip():
-        why = "blanks at its beginning or end are not allowed"
+        why = "spaces at its beginning or end are not allowed"
     elif not name.isascii() or not name.isprintable():
         unshown = next((sign for sign in name if unicodedata.category(sign) in _UNSHOWN), "")
         why = f"the invisible character U+{ord(unshown):04X} is not allowed" if unshown else ""

@@ -14,6 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.scratch import scratch
 from sqlshell.service.catalog import Catalog, missing
@@ -208,8 +209,8 @@ class Organizations:
                 try:
                     self._open[organization_id] = self._opened(organization_id)
                 except (Failure, OSError) as error:
-                    reason = error.strerror if isinstance(error, OSError) else error.message
-                    self.broken[organization_id] = str(reason or error).partition("\n")[0]
+                    why = reason(error) if isinstance(error, OSError) else error.message
+                    self.broken[organization_id] = str(why or error).partition("\n")[0]
                     name = self.catalog.organization_name(organization_id)
                     message = f"cannot open organization {name!r}: {self.broken[organization_id]}"
                     raise Failure("58030", message) from error

@@ -20,7 +20,7 @@ from urllib.parse import unquote
 import fsspec
 from msgspec import Struct
 
-from sqlshell.errors import ServiceError, UsageError
+from sqlshell.errors import ServiceError, UsageError, reason
 
 T = TypeVar("T")
 
@@ -167,7 +167,8 @@ class SharedFiles:
         except TimeoutError:
             raise
         except OSError as error:
-            message = f"cannot write to the storage of --results-url: {error.strerror or type(error).__name__}"
+            why = reason(error) if error.strerror else type(error).__name__
+            message = f"cannot write to the storage of --results-url: {why}"
             raise OSError(error.errno or errno.EIO, message) from error
         self.used(file)
 
@@ -253,7 +254,7 @@ class SharedFiles:
         try:
             self._call(partial(self._remove, name))
         except OSError as error:
-            _log.warning("cannot remove a result: %s", error.strerror or error)
+            _log.warning("cannot remove a result: %s", reason(error))
 
     def _remove(self, name: str, progress: _Progress) -> None:
         with contextlib.suppress(FileNotFoundError):

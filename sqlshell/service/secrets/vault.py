@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from sqlshell.errors import reason
 from sqlshell.service.failure import Failure
 
 FILE: Final = "secrets.key"
@@ -69,7 +70,7 @@ class Vault:
         except FileNotFoundError:
             return b""
         except OSError as error:
-            raise Failure(UNREADABLE, f"cannot open the key file {FILE}: {error.strerror}") from None
+            raise Failure(UNREADABLE, f"cannot open the key file {FILE}: {reason(error)}") from None
         with os.fdopen(opened, "rb") as file:
             state = os.fstat(opened)
             if not stat.S_ISREG(state.st_mode):
@@ -102,7 +103,7 @@ class Vault:
                 # Another process has created it.
                 return self._read_key()
             except OSError as error:
-                raise Failure(UNREADABLE, f"cannot write the key file {FILE}: {error.strerror}") from None
+                raise Failure(UNREADABLE, f"cannot write the key file {FILE}: {reason(error)}") from None
             return key
 
 

@@ -191,7 +191,8 @@ class Control:
         self._store.note_begun([statement])
         target = await self._readable(session, asked.statement_id, "RESTART QUERY")
         if target.running:
-            raise Failure("55006", f"query {asked.statement_id} is still running; run TERMINATE QUERY first")
+            message = f"query {asked.statement_id} is still running; run TERMINATE QUERY '{asked.statement_id}' first"
+            raise Failure("55006", message)
         if MASK in target.sql and names_secret(target.sql):
             message = f"query {asked.statement_id} contained a secret, which is not stored; send the statement again"
             raise Failure(sqlstate.UNSUPPORTED, message)

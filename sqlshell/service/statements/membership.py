@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
+from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.runtime.event_loops import spawn
 from sqlshell.service.catalog import ANONYMOUS, OPERATOR
@@ -130,7 +131,7 @@ class SharedStatementStore(StatementStore):
             if held:
                 self._shared.write_all(INSERT, rows)
         if not held:
-            raise Unavailable("this process of the service has lost its lease")
+            raise Unavailable("this process did not report to the database of --state-url in time")
 
     async def _write(self) -> None:
         """Write ends together, as they arrive, until all are written or the database does not respond."""
@@ -262,8 +263,7 @@ class Membership:
         dead = await cluster.run_async(cluster.take_over)
         if dead:
             _log.warning(
-                "the processes at %s have not renewed their leases for %g seconds; this process ends or continues "
-                "their statements",
+                "the processes at %s have not reported for %g seconds; this process ends or continues their statements",
                 ", ".join(sorted(set(dead))),
                 LEASE_SECONDS,
             )
@@ -296,7 +296,7 @@ class Membership:
             service = (await self._cluster.run_async(self._cluster.key, "service")).hex()
             await asyncio.to_thread(shared.sweep, service, self._cluster.needs_files)
         except (OSError, StorageError) as error:
-            _log.warning("cannot look for results that nothing needs: %s", getattr(error, "strerror", None) or error)
+            _log.warning("cannot look for results that nothing needs: %s", reason(error))
 
     async def _give_up_sessions(self) -> None:
         """Give up sessions that have not been opened for some time."""
@@ -312,7 +312,10 @@ class Membership:
 
     async def _rejoin(self) -> None:
         """Join again with a new ID after the lease was lost; other processes have taken over the statements."""
-        _log.warning("this process did not renew its lease in time; other processes have taken over its statements")
+        _log.warning(
+            "this process did not report to the database of --state-url in time; other processes have taken over its "
+            "statements"
+        )
         running = self._store.running()
         await self._cluster.run_async(self._cluster.rejoin)
         for session in self._sessions.all():

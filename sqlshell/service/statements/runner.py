@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
 from sqlshell.runtime.event_loops import spawn
@@ -513,7 +514,7 @@ def end_of(error: BaseException, statement: Statement) -> tuple[str, str]:
     if isinstance(error, OSError):
         full = error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
         state = sqlstate.DISK_FULL if full else sqlstate.LIMIT
-        return state, f"cannot store the result: {error.strerror or error}"
+        return state, f"cannot store the result: {reason(error)}"
     if isinstance(error, Unreachable):
         return sqlstate.REMOTE_UNAVAILABLE, str(error)
     if isinstance(error, Unavailable):

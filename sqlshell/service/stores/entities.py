@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import msgspec
 
+from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.engines.files.data_files import ENDINGS
@@ -222,7 +223,7 @@ def _translating_errors(store: str, name: str) -> Iterator[None]:
             raise Failure(
                 sqlstate.INVALID_PARAMETER, f"directory {folder!r} does not exist in store {store!r}"
             ) from None
-        why = "it is a symbolic link" if error.errno == errno.ELOOP else error.strerror
+        why = "it is a symbolic link" if error.errno == errno.ELOOP else reason(error)
         raise _not_ready(store, name, why or "") from None
 
 

@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from msgspec import Struct
 
+from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
 from sqlshell.service.dialect.lexer import READS, WRITES, targets
@@ -78,7 +79,7 @@ class StoreFolder(Struct, frozen=True):
                     break
             return dict(list(states.items())[:MOST])
         except OSError as error:
-            message = f"cannot read directory {str(self.path)!r}: {error.strerror}"
+            message = f"cannot read directory {str(self.path)!r}: {reason(error)}"
             raise Failure(sqlstate.STORE_NOT_READY, message) from None
 
     def _recorded(self) -> dict[str, os.stat_result]:
@@ -182,14 +183,14 @@ def open_store(
 ) -> Iterator[StoreFolder]:
     """Open a store's folder; `detail` is given for one that is not recorded yet. Raises Failure."""
     if detail is None:
-        if reason := organization.broken.get(("store", store)):
-            raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {reason}")
+        if why := organization.broken.get(("store", store)):
+            raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {why}")
         detail = organization.catalog.get(organization.id, "store", store).detail
     folder = Path(detail["uri"])
     try:
         root = open_folder(folder)
     except OSError as error:
-        cause = _WHY_CLOSED.get(error.errno or 0, error.strerror)
+        cause = _WHY_CLOSED.get(error.errno or 0, reason(error))
         raise Failure(sqlstate.STORE_NOT_READY, f"cannot open the directory of store {store!r}: {cause}") from None
     try:
         yield StoreFolder(organization, store, folder, root, frozenset(detail.get("entities", ())))

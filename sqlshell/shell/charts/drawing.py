@@ -44,7 +44,7 @@ def as_text(chart: Chart, width: int, height: int, *, colors: bool) -> str:
         import plotext  # type: ignore[import-untyped]
     except ImportError:
         raise UsageError(
-            "\\chart line and scatter require plotext (extra: charts)", "run: pip install 'plotext>=5.3,<6'"
+            "\\chart line and scatter require the package plotext (extra: charts)", "run: pip install 'plotext>=5.3,<6'"
         ) from None
     panels = _panels(chart)
     height = max(8, min(height, MOST_HEIGHT) // len(panels))

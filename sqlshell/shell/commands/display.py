@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlshell.config.peers import NO_EFFECT
+from sqlshell.config.peers import without_effect
 from sqlshell.config.settings import DISPLAY, NO_PAGER, SEPARATOR, Setting
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import FORMATS, format_named
@@ -125,8 +125,8 @@ async def pset(shell: CommandShell, args: Args) -> None:
         lines = (f"  {name.ljust(names)}  {text.ljust(values)}  {_allowed(name)}" for name, text in texts.items())
         shell.say("\n".join(map(str.rstrip, lines)))
         return
-    if (without_effect := NO_EFFECT.get(args[0].lower())) is not None:
-        shell.say(f"psql's {args[0].lower()} has no effect: {without_effect}.")
+    if warning := without_effect(args[0]):
+        shell.diagnostics.warn_here(warning)
         return
     setting, inverted = display_option(args[0])
     name = setting.name

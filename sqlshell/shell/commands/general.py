@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from sqlshell.client.service import LISTS_ENGINES
 from sqlshell.context import SessionContext
-from sqlshell.errors import ShellError, UsageError
+from sqlshell.errors import ShellError, UsageError, reason
 from sqlshell.output.text.cells import printable
 from sqlshell.result import Rows
 from sqlshell.shell.command_shell import CommandShell
@@ -223,7 +223,7 @@ async def history(shell: CommandShell, args: Args) -> None:
         try:
             shell.front_end.clear_history()
         except OSError as error:
-            raise UsageError(f"cannot clear the history: {error.strerror or error}") from None
+            raise UsageError(f"cannot clear the history: {reason(error)}") from None
         shell.say("history of this target cleared")
         return
     typed = args[0] if args else ""

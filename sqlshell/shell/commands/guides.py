@@ -111,7 +111,7 @@ async def _sample_data(shell: CommandShell, *, remove: bool = False) -> None:
 
     schema = sample_data.SCHEMA
     if engine := await engine_of(shell):
-        raise UsageError(f"\\demo needs DuckDB; this is {engine}", "start DuckDB with: sqlshell")
+        raise UsageError(f"\\demo requires DuckDB; this is {engine}", "start DuckDB with: sqlshell")
     if shell.session.state.transaction.state:
         raise UsageError("\\demo cannot run in a transaction", "end it with COMMIT or ROLLBACK")
     try:

@@ -86,7 +86,7 @@ def output_of(command: Own) -> str:
     try:
         done = subprocess.run(command, shell=True, stdout=subprocess.PIPE, check=False)
     except (OSError, ValueError) as error:
-        raise UsageError(f"cannot run the command {command!r}: {reason(error)}") from None
+        raise UsageError(f"cannot start the command {command!r}: {reason(error)}") from None
     if done.returncode == -signal.SIGINT:
         raise Interrupted("interrupted")
     if done.returncode:

@@ -60,7 +60,7 @@ async def transcript(shell: CommandShell, args: Args) -> None:
 
 @command("replay", "FILE")
 async def replay(shell: CommandShell, args: Args) -> None:
-    """Run a transcript again and print the differences. It compares sqlState, columns, rows and values."""
+    """Run a transcript again and print the differences. It compares SQLSTATE, columns, rows and values."""
     await shell.replay(args.own(0))
 
 

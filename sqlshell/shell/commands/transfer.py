@@ -15,11 +15,22 @@ async def copy(shell: CommandShell, args: Args) -> None:
     FROM loads csv, tsv, json, jsonl and parquet files, also compressed (.gz, .zst): \\copy t [(columns)] FROM 'file'
     [WITH (options)]. Columns are matched by name. FROM STDIN reads the lines after the command, up to a line that
     contains only \\.; with -c it reads stdin. FROM PSTDIN always reads stdin. FROM PROGRAM 'command' reads the output
-    of a local command. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_NULL and FORCE_NOT_NULL, as in psql;
-    FORMAT csv, text, json or parquet; ENCODING, such as latin1 or utf16. CREATE creates the table, DRY_RUN shows
-    where the columns go and checks all values, MAX_ERRORS n skips bad rows, REJECTS 'file' lists them, ROUND leaves out
-    what a column does not keep of a value, RESUME continues an interrupted load, IF_UNKNOWN skip (or send) skips (or
-    resends) rows whose outcome is unknown, SNIFF detects header and delimiter even if FORMAT is given.
+    of a local command.
+
+    Options of FROM:
+
+    - HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_NULL, FORCE_NOT_NULL: as in psql
+    - FORMAT csv, text, json or parquet
+    - SNIFF: detect header and delimiter even if FORMAT is given
+    - ENCODING, such as latin1 or utf16
+    - CREATE: create the table
+    - DRY_RUN: show where the columns go, and check all values
+    - MAX_ERRORS n: skip up to n bad rows
+    - REJECTS 'file': write the bad rows to a file
+    - ROUND: round or shorten values to fit their column
+    - RESUME: continue an interrupted load
+    - IF_UNKNOWN skip (or send): skip (or resend) rows whose outcome is unknown
+
     TO writes a table or a query: \\copy (SELECT ...) TO 'file'. TO STDOUT writes to the current output of results, TO
     PSTDOUT always to stdout, and TO PROGRAM 'command' to a local command. The extension or FORMAT sets the format;
     without either it is text. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""

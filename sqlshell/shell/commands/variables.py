@@ -35,7 +35,7 @@ async def unset_variable(shell: CommandShell, args: Args) -> None:
 
 @command("trust", "NAME REGEX", changes="shell")
 async def mark_own(shell: CommandShell, args: Args) -> None:
-    """Trust a value from a service if it matches a pattern. The whole value must match the regular expression.
+    """Trust a value from a service if it matches a regular expression. The whole value must match.
 
     Only then can it name a file, a command or a setting: \\trust file '[a-z0-9_]+[.]csv', then \\o :file"""
     import re

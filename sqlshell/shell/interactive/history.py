@@ -19,6 +19,7 @@ from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
+from sqlshell.errors import reason
 from sqlshell.runtime.files import write_all
 from sqlshell.sql.analysis.secrets import redacted
 
@@ -177,7 +178,7 @@ class FileHistory(History):
     def _fail(self, path: Path, error: OSError) -> None:
         if self._usable:
             self._usable = False
-            self._warn(f"cannot use the history {path}: {error.strerror or error}")
+            self._warn(f"cannot use the history {path}: {reason(error)}")
 
 
 def _entry(entry: HistoryEntry) -> bytes:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Final, TextIO
 from msgspec.structs import replace
 
 from sqlshell.client.http.upload import attachment
-from sqlshell.errors import OutputError, StatementError, UsageError
+from sqlshell.errors import OutputError, StatementError, UsageError, reason
 from sqlshell.origin import EMPTY, Own, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
@@ -257,7 +257,7 @@ async def _output_of(command: Own, path: Path) -> None:
             await process.wait()
             raise
     if code:
-        raise OutputError(f"the command {command!r} exited with code {code}", "nothing was loaded")
+        raise OutputError(f"the command {command!r} failed with exit code {code}", "nothing was loaded")
 
 
 async def _kept(path: Path, stdin: TextIO) -> None:
@@ -272,7 +272,7 @@ async def _kept(path: Path, stdin: TextIO) -> None:
                     shutil.copyfileobj(source, file, PIECE)
                 done.set_result(None)
             except OSError as error:
-                done.set_exception(UsageError(f"cannot read stdin: {error.strerror or error}"))
+                done.set_exception(UsageError(f"cannot read stdin: {reason(error)}"))
 
     threading.Thread(target=work, name="stdin", daemon=True).start()
     await asyncio.wrap_future(done)

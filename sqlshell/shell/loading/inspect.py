@@ -17,7 +17,7 @@ from typing import Any, BinaryIO, Final
 import duckdb
 from msgspec.structs import replace
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import MISSING, UsageError
 from sqlshell.runtime.compressed_files import ENDS_TOO_EARLY, damage, ends_too_early, is_empty, is_marked_array
 from sqlshell.runtime.files import expanded
 from sqlshell.runtime.isolated_duckdb import hide_progress
@@ -40,7 +40,7 @@ LONGEST_MESSAGE: Final = 200
 
 ISO_DATE: Final = "%Y-%m-%d"
 ENCODE: Final = "name the encoding of the file, such as --with ENCODING=latin1 (in \\copy: ENCODING latin1)"
-CONVERT: Final = "convert it: iconv -f latin1 -t UTF-8 FILE > NEW_FILE"
+CONVERT: Final = "convert it with: iconv -f latin1 -t UTF-8 FILE > NEW_FILE"
 _DIGITS: Final = 38
 _NULLS: Final = {"csv": "", "text": "\\N"}
 _ENCODINGS: Final = {"UTF8": "utf-8", "UTF-8": "utf-8", "LATIN1": "latin-1", "ISO-8859-1": "latin-1", "UTF16": "utf-16"}
@@ -147,7 +147,7 @@ class DataFile:
         """The layout of the file. A first line of names that are `known` is a header."""
         path = Path(self.path)
         if not path.exists():
-            raise UsageError(f"cannot read {self.request.name}: no such file")
+            raise UsageError(f"cannot read {self.request.name}: {MISSING}")
         if path.is_dir():
             raise UsageError(f"{self.request.name} is a directory, not a file")
         if not is_empty(path):
@@ -199,7 +199,7 @@ class DataFile:
             raise UsageError(f"cannot read {request.name}: {wrong}")
         # DuckDB reads only the order of bytes of the first mark.
         if head in _UTF16 and request.format != "parquet" and not (request.encoding and head == _UTF16[0]):
-            convert = "convert it: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
+            convert = "convert it with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
             named = "use --with ENCODING=utf16 (in \\copy: ENCODING utf16), or " if self.text else ""
             raise UsageError(f"{request.name} is UTF-16, not UTF-8", (named if head == _UTF16[0] else "") + convert)
 
@@ -262,7 +262,7 @@ class DataFile:
             line = match[1] if (match := _LINE_NUMBER.search(message)) and self.text else ""
             where = f"{name}, line {line}" if line else name
             remedy = ENCODE if self.text else CONVERT
-            return UsageError(f"cannot read {where}: the file is not valid UTF-8", remedy)
+            return UsageError(f"{where}: invalid UTF-8", remedy)
         if wrong := json_error(message):
             return UsageError(f"cannot read {name}, {wrong.place}: {short(wrong.cause)}")
         return UsageError(f"cannot read {name}: " + "\n".join(map(short, message.split("\n"))))

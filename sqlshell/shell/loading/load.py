@@ -420,7 +420,7 @@ def rejects_report(request: LoadRequest, rejects: Sequence[Reject], *, more: boo
     elif all(item.quoted for item in rejects):
         remedy = f"use --with 'FORCE_NULL *' (in \\copy: FORCE_NULL *) to load \"\" as NULL, or {remedy}"
     elif all(item.rounded for item in rejects):
-        remedy = f"use --round (in \\copy: ROUND) to leave out what the column does not keep, or {remedy}"
+        remedy = f"use --round (in \\copy: ROUND) to round or shorten them, or {remedy}"
     raise StatementError(
         f"{count} of {request.name} cannot be loaded:\n{messages}{rest}", f"{where}nothing was sent; {remedy}"
     )

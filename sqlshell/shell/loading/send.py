@@ -18,7 +18,7 @@ from msgspec import Struct, field
 
 from sqlshell.client.http.upload import Attachment
 from sqlshell.client.statements.client import Observer, Submission
-from sqlshell.errors import Interrupted, ShellError, UsageError
+from sqlshell.errors import Interrupted, ShellError, UsageError, reason
 from sqlshell.interface import sqlstate
 from sqlshell.interface.types import Kind, base, field_of, kind, parts_of
 from sqlshell.origin import Own
@@ -385,7 +385,7 @@ class ProgressFile:
                 os.fsync(file.fileno())
             part.replace(self._path)
         except OSError as error:
-            raise UsageError(f"cannot save the progress of the load: {error.strerror or error}") from None
+            raise UsageError(f"cannot save the progress of the load: {reason(error)}") from None
 
     def forget(self) -> None:
         if self._path is not None:
@@ -400,7 +400,7 @@ def fingerprint(path: Own, table: str, columns: tuple[tuple[str, str], ...], opt
             digest = hashlib.file_digest(file, "sha256").hexdigest()
             return Fingerprint(os.fstat(file.fileno()).st_size, digest, table, columns, options)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {path}: {reason(error)}") from None
 
 
 def with_range(ranges: list[Range], new: Range) -> list[Range]:

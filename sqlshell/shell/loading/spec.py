@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.files import expanded
 from sqlshell.shell.connection import Connection
@@ -173,7 +173,7 @@ def _head(path: Path) -> bytes:
         with expanded(path).open("rb") as file:
             return file.read(HEAD)
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {path}: {reason(error)}") from None
 
 
 def engine_understands(copy: CopyStatement) -> bool:

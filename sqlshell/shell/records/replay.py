@@ -119,7 +119,7 @@ def _differences(
 ) -> Sequence[str]:
     if state != record.sql_state:
         details = f": {one_line(message, 120)}" if message else ""
-        return [f"expected sqlState {record.sql_state}, got {state}{details}"]
+        return [f"expected SQLSTATE {record.sql_state}, got {state}{details}"]
     differences: list[str] = []
     if len(results) != len(record.results):
         differences.append(f"expected {format_count(len(record.results), 'result')}, got {len(results)}")

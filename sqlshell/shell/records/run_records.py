@@ -220,7 +220,7 @@ def read(path: Own) -> Iterator[tuple[int, TranscriptRecord]]:
                 except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
                     raise UsageError(f"{path}:{number}: not a transcript record: {error}") from None
     except OSError as error:
-        raise UsageError(f"cannot read {path}: {error.strerror or error}") from None
+        raise UsageError(f"cannot read {path}: {reason(error)}") from None
 
 
 def _milliseconds(seconds: float | None) -> float | None:

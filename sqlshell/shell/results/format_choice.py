@@ -86,7 +86,10 @@ class FormatChoice:
                 f"several results cannot share one {format_.name} output", "write each to its own file: \\g FILE"
             )
         if count == 2 and warns and format_.several != "allowed":
-            self._diagnostics.warn_here(f"several results in one {format_.name} output: use jsonl or csv")
+            self._diagnostics.warn_here(
+                f"the output contains several {format_.name} documents, which many programs cannot read; "
+                "use jsonl, or write each to its own file with \\g FILE"
+            )
 
     async def find_engine(self) -> None:
         """Find out for which engine INSERT statements are written."""

@@ -98,7 +98,7 @@ class Background:
         """The statementID of a job when it is known. Raises UsageError, or the error of the job."""
         job = next((job for job in self.jobs if job.number == number), None)
         if job is None:
-            raise UsageError(f"no such job: [{number}]", "\\jobs lists the jobs")
+            raise UsageError(f"no background statement [{number}]", "\\jobs lists them")
         await job.identified.wait()
         if not job.statement_id:
             raise job.error or UsageError(

@@ -130,8 +130,7 @@ class Resumer(Submitter):
                 return Step(0)
             if consumed:
                 raise CannotResume(
-                    "a command needs the result of this statement, but the statement is not run again because it may "
-                    "write",
+                    "a command requires the result of this statement, but the statement is not run again: it may write",
                     f"remove {self._checkpoint.path} to start again",
                     step.where(),
                 )
@@ -232,7 +231,7 @@ class Resumer(Submitter):
                     former.where("", former.id),
                 ) from None
         if state:
-            self._diagnostics.note(f"{former.place}: the service reports sqlState {state}")
+            self._diagnostics.note(f"{former.place}: the service reports SQLSTATE {state}")
             self._checkpoint.decide(former, done=not sqlstate.failed(state), sql_state=state)
         elif unknown:
             self._checkpoint.decide(former, done=unknown == "skip")

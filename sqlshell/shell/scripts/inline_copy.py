@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, Final
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 from sqlshell.origin import Own
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.command_shell import CommandShell
@@ -79,7 +79,7 @@ class InlineCopy:
         try:
             complete = self._input.add(lines)
         except OSError as error:
-            raise UsageError(f"cannot write the data of COPY to a temporary file: {error.strerror or error}") from None
+            raise UsageError(f"cannot write the data of COPY to a temporary file: {reason(error)}") from None
         if complete is None:
             return
         copy, path = complete

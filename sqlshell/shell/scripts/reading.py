@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import codecs
 import contextlib
-import errno
 import os
 import threading
 from collections.abc import Iterable, Iterator, Sequence
@@ -13,7 +12,7 @@ from io import BufferedReader
 from pathlib import Path
 from typing import BinaryIO, TextIO
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import write_error
 from sqlshell.runtime.files import expanded
@@ -35,12 +34,8 @@ def read_script(path: Own, stdin: TextIO) -> Iterator[Own]:
             return
         with expanded(path).open("rb") as file:
             yield from decode(file, path)
-    except FileNotFoundError:
-        raise UsageError(f"no such script: {path}") from None
     except OSError as error:
-        name = "stdin" if path == "-" else path
-        reason = "it is closed" if error.errno == errno.EBADF else error.strerror or error
-        raise UsageError(f"cannot read {name}: {reason}") from None
+        raise UsageError(f"cannot read {'stdin' if path == '-' else path}: {reason(error)}") from None
 
 
 def decode(stream: BinaryIO, name: str) -> Iterator[Own]:
@@ -58,7 +53,7 @@ def decode(stream: BinaryIO, name: str) -> Iterator[Own]:
             line = lines + error.object[: error.start].count(b"\n")
             raise UsageError(
                 f"{name}:{line}: invalid UTF-8",
-                "a script must be UTF-8 text; convert it with: iconv -f latin1 -t utf-8 FILE > NEW_FILE",
+                "a script must be UTF-8 text; convert it with: iconv -f latin1 -t UTF-8 FILE > NEW_FILE",
             ) from None
         lines += chunk.count(b"\n")
         if text:
@@ -125,8 +120,7 @@ def change_working_folder(folder: Own) -> None:
     try:
         os.chdir(expanded(folder))
     except (OSError, RuntimeError) as error:
-        reason = error.strerror if isinstance(error, OSError) else error
-        raise UsageError(f"cannot change to {folder}: {reason}") from None
+        raise UsageError(f"cannot change to {folder}: {reason(error)}") from None
 
 
 def skipped_message(scanner: Scanner, items: Sequence[Item], arriving: Iterable[str], *, surely: bool) -> str:

@@ -50,14 +50,14 @@ class Policy(Struct, frozen=True):
     """`name` is typed to confirm with confirm = "type-name": the profile's name, or the target's. `yes` confirms
     everything.
 
-    `read_only_by` is the flag or variable that sets read_only, "" for the profile.
+    `read_only_by` is the flag, variable or profile that sets read_only.
     """
 
     read_only: bool = False
     confirm: Sequence[str] = ()
     name: str = ""
     yes: bool = False
-    read_only_by: str = ""
+    read_only_by: str = "--read-only"
 
     async def check(self, sql: Sql, ask: Ask | None) -> None:
         """Raises UsageError if the policy does not allow the statement; `ask` is None in a script."""
@@ -69,14 +69,8 @@ class Policy(Struct, frozen=True):
         if self.read_only:
             writing = next((item for item in listed if item.writes), None)
             if writing is not None:
-                what = f"cannot run {writing.name}"
-                if self.read_only_by:
-                    reason = f"{what}: {self.read_only_by} allows only statements that read"
-                    raise UsageError(reason, f"start without {self.read_only_by} to run it")
-                raise UsageError(
-                    f"{what}: {self._where} is read-only",
-                    "connect to a profile that is not read-only",
-                )
+                reason = f"cannot run {writing.name}: {self.read_only_by} allows only statements that read"
+                raise UsageError(reason, f"start without {self.read_only_by} to run it")
         if not self.confirm or self.yes:
             return
         met = next((item for item in listed if self._asked(item)), None)

@@ -122,7 +122,7 @@ def test_what_is_known_of_a_statement_that_has_ended() -> None:
         assert job.answered is not None
         assert background.sessions == [job.context.session_id]
         assert job.context.session_id not in {"", "s1"}
-        with pytest.raises(UsageError, match=r"^no such job: \[2\]$"):
+        with pytest.raises(UsageError, match=r"^no background statement \[2\]$"):
             await background.id_of(2)
         assert core.events == ["began id1", "ended id1 00000 None"]
 
@@ -170,7 +170,7 @@ def test_a_replay_prints_to_the_output_of_results(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     assert core.out == ""
     assert out.read_text() == (
-        f"{path}:1: select bad\n  expected sqlState 00000, got 42703: no column\n"
+        f"{path}:1: select bad\n  expected SQLSTATE 00000, got 42703: no column\n"
         f"{path}:2: x\n  not run: its secrets were not recorded\n"
         f"{path}:3: {LONG[:59]}…\n  expected 0 results, got 1\n"
     )

@@ -204,7 +204,7 @@ def test_a_result_that_a_command_needs_is_not_there(run: Run) -> None:
     run("insert 1 returning a;\nwrong;\n", {"wrong": wrong()})
     assert run(script, resume=True) == Exit.USAGE
     assert run.err == (
-        "x.sql:1: error: a command needs the result of this statement, but the statement is not run again because it "
+        "x.sql:1: error: a command requires the result of this statement, but the statement is not run again: it "
         f"may write\nhelp: remove {run.path} to start again\nwarning: 1 statement was not run\n"
     )
     assert run.sent == []
@@ -295,7 +295,7 @@ def test_a_file_that_cannot_be_locked(run: Run, monkeypatch: pytest.MonkeyPatch)
         raise OSError(37, "No locks available")
 
     monkeypatch.setattr(fcntl, "flock", flock)
-    with pytest.raises(OutputError, match=rf"^cannot lock {run.path}: No locks available$"):
+    with pytest.raises(OutputError, match=rf"^cannot lock {run.path}: no locks available$"):
         Checkpoint(Own(str(run.path)), "here", resume=False)
 
 

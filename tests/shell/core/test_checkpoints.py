@@ -161,7 +161,7 @@ def test_a_statement_that_is_still_running_is_waited_for(
     run(script, {"insert 2": LOST})
     assert run(script, resume=True, unknown=unknown, before=lambda core: _reporting(core, "03000", state)) == Exit.DONE
     assert "x.sql:2: still running on the service; waiting for it" in run.err
-    assert f"x.sql:2: the service reports sqlState {state}" in run.err
+    assert f"x.sql:2: the service reports SQLSTATE {state}" in run.err
     assert run.sent == sent
 
 
@@ -241,7 +241,7 @@ def test_a_statement_whose_rows_could_not_be_written_has_run(run: Run) -> None:
 def test_the_service_is_asked_for_an_unknown_outcome(run: Run) -> None:
     run("insert 1;\ninsert 2;\n", {"insert 1": LOST})
     assert run("insert 1;\ninsert 2;\n", resume=True) == Exit.DONE
-    assert "x.sql:1: the service reports sqlState 00000" in run.err
+    assert "x.sql:1: the service reports SQLSTATE 00000" in run.err
     assert run.sent == ["insert 2"]
 
 
@@ -369,7 +369,7 @@ def test_the_file_has_no_text_of_statements_and_one_writer(run: Run, tmp_path: P
     assert run.path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(UsageError, match="is a checkpoint of here, not of there"):
         Checkpoint(Own(str(run.path)), "there", resume=True)
-    with pytest.raises(OutputError, match="No such file"):
+    with pytest.raises(OutputError, match="no such file"):
         Checkpoint(Own(str(tmp_path / "none" / "x")), "here", resume=False)
 
 
@@ -405,7 +405,7 @@ def test_what_cannot_be_recorded_is_not_sent(run: Run, monkeypatch: pytest.Monke
     assert run("insert 1;\n", before=full) == Exit.STATEMENT
     monkeypatch.undo()
     assert run.sent == []
-    assert f"cannot write to {run.path}: No space left on device" in run.err
+    assert f"cannot write to {run.path}: no space left on device" in run.err
 
 
 def test_an_incomplete_line_was_never_written(run: Run) -> None:

@@ -59,7 +59,7 @@ def test_another_session_has_no_transaction() -> None:
 @pytest.mark.parametrize(
     ("error", "err"),
     [
-        (PermissionError(13, "Permission denied"), "error: cannot clear the history: Permission denied\n"),
+        (PermissionError(13, "Permission denied"), "error: cannot clear the history: permission denied\n"),
         (OSError("odd"), "error: cannot clear the history: odd\n"),
         (None, "history of this target cleared\n"),
     ],

@@ -44,7 +44,7 @@ def run(script: str, client: ScriptedClient | None = None) -> Core:
         ("\\pset footer\n\\pset footer", "footer is off\nfooter is on\n"),
         (
             "\\pset border 2",
-            "psql's border has no effect: \\pset table_style selects the frame of tables.\n",
+            "warning: psql's border has no effect: \\pset table_style selects the frame of tables\n",
         ),
         ("\\pset null", "null is the default of the format\n"),
         ("\\pset null NULL\n\\pset null", 'null is "NULL"\nnull is "NULL"\n'),

@@ -203,7 +203,7 @@ def test_stdin_that_is_the_script_is_not_loaded() -> None:
 
 def test_the_output_of_a_command_is_loaded() -> None:
     assert copied("copy t from program 'printf 7' (format csv)").loaded == [("the command's output", b"7", "data")]
-    with pytest.raises(OutputError, match="exited with code 3"):
+    with pytest.raises(OutputError, match="failed with exit code 3"):
         copied("copy t from program 'printf 7; exit 3' (format csv)")
     assert leftovers() == []
 

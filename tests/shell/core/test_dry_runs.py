@@ -96,7 +96,7 @@ def test_included_scripts_are_printed_with_their_names(tmp_path: Path) -> None:
         ("\\nosuch", Exit.USAGE, "unknown command \\nosuch"),
         ("\\watch a b c d e f", Exit.USAGE, "unexpected argument"),
         ("\\if true\nselect 1;", Exit.USAGE, "ends inside an \\if block"),
-        ("\\i /no/such/file", Exit.USAGE, "no such script"),
+        ("\\i /no/such/file", Exit.USAGE, "cannot read /no/such/file"),
     ],
 )
 def test_what_can_be_found_without_running(text: str, code: Exit, said: str) -> None:

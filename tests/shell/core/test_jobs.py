@@ -126,7 +126,7 @@ def test_a_statement_is_named_by_its_job_or_by_the_beginning_of_its_id() -> None
         or ("error: several statement IDs begin with id: id2, id1\nhelp: use more characters of the ID\n" in core.err)
     )
     assert "error: no statement ID begins with '7'" in core.err
-    assert "error: no such job: [7]\nhelp: \\jobs lists the jobs\n" in core.err
+    assert "error: no background statement [7]\nhelp: \\jobs lists them\n" in core.err
 
 
 @pytest.mark.parametrize("error", [None, ServiceError("the service is down")])

@@ -251,7 +251,7 @@ def test_progress_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
     kept.forget()
     assert kept.read() is None
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match="cannot save the progress of the load: Not a directory"):
+    with pytest.raises(UsageError, match="cannot save the progress of the load: not a directory"):
         ProgressFile(tmp_path / "file", "here", "t", path).write(progress)
     unstored = ProgressFile(None, "here", "t", path)
     unstored.write(progress)

@@ -197,7 +197,7 @@ def test_the_remedy_for_one_bad_row(folder: Path) -> None:
         ("a.csv", "cannot write rejected rows to a.csv: it is the file to load\n", Exit.USAGE),
         (
             "none/r.csv",
-            "cannot write to none/r.csv: No such file or directory\nhelp: create the directory first\n",
+            "cannot write to none/r.csv: no such file or directory\nhelp: create the directory first\n",
             Exit.STATEMENT,
         ),
     ],

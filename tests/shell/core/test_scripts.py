@@ -52,7 +52,7 @@ def test_a_script_beside_the_one_that_includes_it(tmp_path: Path) -> None:
     (folder / "outer.sql").write_text("\\ir inner.sql\n\\i inner.sql\n")
     core = run((folder / "outer.sql").read_text(), f"{folder}/outer.sql")
     assert sent(core) == ["select 1"]
-    assert core.err == f"{folder}/outer.sql:2: error: no such script: inner.sql\n"
+    assert core.err == f"{folder}/outer.sql:2: error: cannot read inner.sql: no such file or directory\n"
     assert core.shell.exit == Exit.USAGE
 
 
@@ -103,7 +103,7 @@ def test_a_script_that_is_not_text(tmp_path: Path, content: bytes, said: str) ->
 def test_a_script_that_cannot_be_read_to_its_end() -> None:
     def chunks() -> Iterator[Own]:
         yield Own("select 1;\nselect")
-        raise UsageError("cannot read s.sql: Input/output error")
+        raise UsageError("cannot read s.sql: input/output error")
 
     async def work() -> Core:
         core = Core()
@@ -112,7 +112,7 @@ def test_a_script_that_cannot_be_read_to_its_end() -> None:
 
     core = asyncio.run(work())
     assert sent(core) == ["select 1"]
-    assert core.err == "s.sql:1: error: cannot read s.sql: Input/output error\n"
+    assert core.err == "s.sql:1: error: cannot read s.sql: input/output error\n"
     assert core.shell.exit == Exit.USAGE
 
 

@@ -95,12 +95,12 @@ def test_no_text_of_a_statement_is_written(tmp_path: Path) -> None:
 def test_a_full_disk_ends_the_statistics_and_not_the_script(tmp_path: Path) -> None:
     core = run(Path("/dev/full"), ScriptedClient(), "select 1;\nselect 2;\n", stop=True)
     assert core.out == "a\n1\na\n1\n"
-    assert core.err == "warning: cannot write to /dev/full: No space left on device; no more statistics are written\n"
+    assert core.err == "warning: cannot write to /dev/full: no space left on device; no more statistics are written\n"
     assert core.shell.exit == Exit.STATEMENT
 
 
 def test_files_that_cannot_be_written_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(OutputError, match="No such file"):
+    with pytest.raises(OutputError, match="no such file"):
         run(tmp_path / "none" / "stats", ScriptedClient())
     with pytest.raises(UsageError, match="cannot write to stdout"):
         run(Path("-"), ScriptedClient())

@@ -95,7 +95,7 @@ def test_what_comes_out_as_it_was_is_not_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"sqlState": "22012"}, "expected sqlState 22012, got 00000"),
+        ({"sqlState": "22012"}, "expected SQLSTATE 22012, got 00000"),
         ({"results": []}, "expected 0 results, got 1"),
         ({"columns": ["b"]}, "expected columns b, got a"),
         ({"rows": 1_000}, "expected 1,000 rows, got 3"),
@@ -124,8 +124,8 @@ def test_a_failure_that_was_none_is_told_with_its_words(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     core = run(ScriptedClient(answers()), recorded(path, *records))
     assert core.out == (
-        f"{path}:1: select bad\n  expected sqlState 00000, got 42703: no column\n"
-        f"{path}:2: select lost\n  expected sqlState 00000, got XX000: odd\n"
+        f"{path}:1: select bad\n  expected SQLSTATE 00000, got 42703: no column\n"
+        f"{path}:2: select lost\n  expected SQLSTATE 00000, got XX000: odd\n"
         f"{path}:3: select 1\n  not run: its secrets were not recorded\n"
     )
     assert "2 statements run again, 2 differ, 1 of 3 statements could not be replayed" in core.err
@@ -168,8 +168,8 @@ def test_a_file_that_is_no_transcript(tmp_path: Path) -> None:
     path.write_text('{"statement": "select 1"}\nnonsense\n')
     core = run(ScriptedClient(), f"\\replay {path}\n\\replay {tmp_path}/nope\n\\transcript {tmp_path}\n")
     assert f"error: {path}:2: not a transcript record: " in core.err
-    assert f"error: cannot read {tmp_path}/nope: No such file or directory\n" in core.err
-    assert f"error: cannot write to {tmp_path}: Is a directory\n" in core.err
+    assert f"error: cannot read {tmp_path}/nope: no such file or directory\n" in core.err
+    assert f"error: cannot write to {tmp_path}: is a directory\n" in core.err
 
 
 def test_a_transcript_is_closed_with_the_shell(tmp_path: Path) -> None:
@@ -195,14 +195,14 @@ def test_a_record_of_which_only_a_part_fits_fails_its_statement(tmp_path: Path) 
     path = tmp_path / "t.jsonl"
     with files_limited():
         core = run(ScriptedClient(), f"\\transcript {path}\nselect '{'x' * FILE_LIMIT}';\n\\transcript\n")
-    assert f"error: cannot write to {path}: File too large\n" in core.err
+    assert f"error: cannot write to {path}: file too large\n" in core.err
     assert path.stat().st_size == FILE_LIMIT
 
 
 def test_a_transcript_that_cannot_be_written_fails_its_statement() -> None:
     core = run(ScriptedClient(), "\\transcript /dev/full\nselect 1;\n\\transcript\nselect 2;\n")
     assert (
-        "error: cannot write to /dev/full: No space left on device\nhelp: stop recording with \\transcript\n"
+        "error: cannot write to /dev/full: no space left on device\nhelp: stop recording with \\transcript\n"
         in core.err
     )
     assert [sql for sql, _ in core.client.ran] == ["select 1", "select 2"]

@@ -122,7 +122,7 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
     if lines_before:
         message = _LINE.sub(lambda match: f"LINE {max(1, int(match[1]) - lines_before)}:", message)
     if isinstance(error, duckdb.IOException | duckdb.TransactionException) and (full := disk_full(message)):
-        return Failure(sqlstate.DISK_FULL, f"disk full: {full}")
+        return Failure(sqlstate.DISK_FULL, f"disk full: {full.lower()}")
     return Failure(_state(error, message), message, _missing_schema(message))
 
 

@@ -51,7 +51,7 @@ def lines_of_values(values: bytes) -> bytes:
         values.decode()
     except UnicodeDecodeError:
         # To replace a part of them would damage the data.
-        raise Failure("22021", "the data of COPY … TO STDOUT are not UTF-8; omit the option ENCODING") from None
+        raise Failure("22021", "the data of COPY … TO STDOUT is not UTF-8; omit the option ENCODING") from None
     return b"\n".join(map(_line, values.split(b"\n")))
 
 

@@ -257,7 +257,7 @@ class Process:
 
     def _ended(self, code: int) -> str:
         if self._why or code >= 0:
-            return self._why or f"the engine's process exited with code {code}"
+            return self._why or f"the engine's process failed with exit code {code}"
         with contextlib.suppress(ValueError):
             name = signal.Signals(-code).name
             # DuckDB aborts if it cannot allocate memory where it cannot report it.

@@ -22,6 +22,7 @@ from typing import Any, Concatenate, Final, ParamSpec, TypeVar
 
 from msgspec.structs import replace
 
+from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.service.engines.duckdb.catalog import INITIAL_SCHEMA, DuckdbCatalog
 from sqlshell.service.engines.duckdb.published import PublishedRelations
@@ -216,7 +217,7 @@ class RemoteEngine(_Caller, DuckdbCatalog):
         try:
             self._published.publish(tables)
         except OSError as error:
-            raise Failure(sqlstate.DISK_FULL, f"cannot write the system relations: {error.strerror}") from error
+            raise Failure(sqlstate.DISK_FULL, f"cannot write the system relations: {reason(error)}") from error
 
     def cancel_rows(self, number: int) -> None:
         if self._process is not None:

@@ -77,14 +77,14 @@ def network(abi_version: int) -> bool:
 
 
 def signals(abi_version: int) -> bool:
-    """Whether this version can forbid signals and abstract unix sockets."""
+    """Whether this version can forbid signals and abstract Unix sockets."""
     return abi_version >= _SCOPES
 
 
 def confine(allowed: Iterable[tuple[Path | int, int]], abi_version: int) -> list[int]:
     """Give up access to everything except `allowed`: paths or descriptors, each with READ, FILL, WRITE or LIST;
     directories include their contents, and missing paths are ignored. If `abi_version` supports it, TCP, signals to
-    other processes and abstract unix sockets are given up too.
+    other processes and abstract Unix sockets are given up too.
 
     Applies to this thread and the threads that it starts later. Returns descriptors that must stay open: a file of
     /proc is a different one once the kernel has dropped it. Raises OSError; then nothing is given up.

@@ -25,7 +25,7 @@ def format_script(text: str) -> tuple[str, str]:
         import sqlglot
         from sqlglot.errors import SqlglotError
     except ImportError:
-        return text, "formatting requires sqlglot (extra: format); run: pip install sqlglot"
+        return text, "formatting requires the package sqlglot (extra: format); run: pip install sqlglot"
     # sqlglot logs unsupported syntax to stderr, over the prompt.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:

@@ -272,7 +272,7 @@ def _check_names(policy: Policy, text: str, rule: _Rule, rights: Rights) -> None
         if item.name in policy.refused:
             raise refused(f"function {item.name}")
         if item.name in _SEQUENCES and rule.keeps_sequences:
-            raise refused(f"{item.name} in CREATE, except of a lasting table,")
+            raise refused(f"{item.name} in CREATE, except of a permanent table,")
         if item.name in _SEQUENCES and rights is Rights.READ:
             raise denied(item.name, rights, "SELECT")
 
