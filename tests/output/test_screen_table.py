@@ -226,9 +226,8 @@ def test_records_are_for_columns_that_are_no_texts() -> None:
 
 def test_a_plan_has_neither_frame_nor_names() -> None:
     options = WriterOptions(screen=Screen(60), layout="plan", width=60)
-    tree = "╭─ Scan ─╮\n╰────────╯"
-    one: Rows = [["physical_plan", f"{tree}\n"]]
-    assert drawn(format_named("table").factory(options), [Column("key"), Column("value")], one) == f"{tree}\n"
+    one: Rows = [["physical_plan", "╭─ Scan ─╮\n╰────────╯\n"]]
+    assert drawn(format_named("table").factory(options), [Column("key"), Column("value")], one) == "Scan\n"
     lines: Rows = [["Seq Scan on t"], ["  Filter: (a > 1)\x1b"]]
     shown = drawn(format_named("table").factory(options), [Column("QUERY PLAN")], lines)
     assert shown == "Seq Scan on t\n  Filter: (a > 1)\\x1b\n"

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.text.nesting import is_nested, over_lines
-from sqlshell.output.writer import Look, Summary, Writer, WriterOptions, encode, written
+from sqlshell.output.writer import Look, Summary, Writer, WriterOptions, written
 from sqlshell.output.writers.records import MOST_ROWS, RecordWriter, TransposedWriter
 from sqlshell.output.writers.table import SampledWriter, TableWriter
 from sqlshell.result import Batch, Column, Rows
@@ -257,13 +257,6 @@ class FoldWriter(SampledWriter):
             used += width + ends - (1 if at > first else 0)
         if self._columns:
             yield first, len(self._columns)
-
-
-class PlanWriter(Writer):
-    """Writes the plan of EXPLAIN as the engine has drawn it: the last column is its text, in one row or in many."""
-
-    def write(self, batch: Batch) -> Iterable[bytes]:
-        return [encode(printable((row[-1] or "").strip("\n"), "\n") + "\n") for row in batch.rows]
 
 
 def table_width(options: WriterOptions, columns: Sequence[Column], rows: Rows) -> int:

@@ -50,12 +50,13 @@ def _table(options: WriterOptions) -> Writer:
         from sqlshell.output.writers.table import TableWriter
 
         return TableWriter(options)
-    from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, LiveTableWriter, PlanWriter
+    from sqlshell.output.writers.fitting import AutoWriter, FoldWriter, LiveTableWriter
+    from sqlshell.output.writers.plan import PlanWriter
 
     if options.layout == "live":
         return LiveTableWriter(options)
     if options.layout == "plan":
-        return PlanWriter()
+        return PlanWriter(options)
     fitting = FoldWriter if options.layout == "fold" else AutoWriter
     return fitting(options, options.width)
 
