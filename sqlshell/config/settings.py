@@ -355,7 +355,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
             at_prompt="auto",
         ),
         Setting("wide", "how to show wide tables: scroll or fold", _words("scroll", "fold"), default="scroll"),
-        Setting("maxwidth", "maximum width of a value in characters, 0 = no limit", LIMIT, at_prompt=200),
+        Setting("maxwidth", "maximum width of a value in characters, 0 = no limit", LIMIT, at_prompt=1000),
         Setting("numericlocale", "group the digits of numbers", SWITCH),
         _flag("tuples_only", "show rows only, without column names", SWITCH, short="-t", often=True),
         Setting("header", "show column names", SWITCH, default=True),

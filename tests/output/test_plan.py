@@ -65,7 +65,8 @@ def test_fields_of_several_lines_are_joined() -> None:
     options = WriterOptions(screen=Screen(44), paint=lambda text, role: f"<{role}>{text}</>")
     shown = written(PlanWriter(options), [Column("plan")], [[BOXES]]).decode()
     assert shown == (
-        "<header>Filter</>  <dim>12 rows 0µs</>  Expression: (name =\n    'n5') OR (name = 'n7') · Projections: a,\n    b\n"
+        "<header>Filter</>  <dim>12 rows 0µs</>  Expression: (name =\n"
+        "    'n5') OR (name = 'n7') · Projections: a,\n    b\n"
         "  <header>Table Scan</>\n"
     )
 

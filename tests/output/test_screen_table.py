@@ -196,9 +196,16 @@ def test_texts_are_cut_so_that_a_table_fits() -> None:
     words = "several words that are much too long for this screen, which is narrow"
     columns = [Column("id", "INTEGER"), Column("text")]
     writer = AutoWriter(WriterOptions(screen=Screen(50, cuts=True)), 50)
-    text = drawn(writer, columns, [["1", words], ["2", "short"]])
+    text = drawn(writer, columns, [["1", words], *[["2", "short"]] * 20])
     assert "several words that are much too long… " in text
     assert writer.look.shortened == 1
+    # Rows for which the screen has enough lines are shown whole.
+    writer = AutoWriter(WriterOptions(screen=Screen(50, cuts=True)), 50)
+    lines = [
+        line.strip() for line in re.findall(r"│([^│\n]*)│\n", drawn(writer, columns, [["1", words], ["2", "short"]]))
+    ]
+    assert lines[-3:] == ["several words that are much too long for", "this screen, which is narrow", "short"]
+    assert writer.look.shortened == 0
     # One row has more room as a record, in which long values have several lines below each other.
     record = drawn(AutoWriter(WriterOptions(screen=Screen(50, cuts=True)), 50), columns, [["1", words]])
     assert record.splitlines()[1:] == [
@@ -216,10 +223,10 @@ def test_records_are_for_columns_that_are_no_texts() -> None:
     """Texts get as narrow as twelve cells before a table becomes records."""
     options = WriterOptions(screen=Screen(60, cuts=True))
     texts = [Column("id", "INTEGER"), *(Column(name) for name in "abc")]
-    rows: Rows = [[str(number), *["several words here and there"] * 3] for number in range(3)]
+    rows: Rows = [[str(number), *["several words here and there"] * 3] for number in range(20)]
     writer = AutoWriter(options, 60)
     assert "│   0 │ several words… │ several words… │ several words… │" in drawn(writer, texts, rows).replace("\n", "│")
-    assert (writer.look.shortened, writer.look.turned) == (9, False)
+    assert (writer.look.shortened, writer.look.turned) == (60, False)
     times = [Column("id", "INTEGER"), *(Column(name, "TIMESTAMP") for name in "abc")]
     assert "RECORD 1" in drawn(AutoWriter(options, 60), times, [["1", *["2026-01-02 03:04:05.123456"] * 3]] * 2)
 
@@ -277,8 +284,8 @@ def test_columns_that_do_not_fit_are_left_out_of_long_results() -> None:
     rows: Rows = [[*[str(number)] * 20, "x" * 40] for number in range(60)]
     writer = AutoWriter(WriterOptions(screen=Screen(60, cuts=True)), 60)
     lines = drawn(writer, columns, rows).split("\n")
-    assert lines[1] == "│  c0 │  c1 │  c2 │ … │ c18 │ c19 │ note                 │"
-    assert lines[4] == "│   0 │   0 │   0 │ … │   0 │   0 │ xxxxxxxxxxxxxxxxxxx… │"
+    assert lines[1] == "│  c0 │  c1 │  c2 │ … │ c18 │ c19 │ note                   │"
+    assert lines[4] == "│   0 │   0 │   0 │ … │   0 │   0 │ xxxxxxxxxxxxxxxxxxxxx… │"
     assert (len(lines), writer.look.left_out, writer.look.shortened) == (66, 15, 60)
     # Where nothing may be cut, and where a person sees all of them, there are records.
     whole = AutoWriter(WriterOptions(screen=Screen(60)), 60)

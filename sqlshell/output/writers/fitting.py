@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import cells, printable
+from sqlshell.output.text.lines import wrapped
 from sqlshell.output.text.nesting import is_nested, over_lines
 from sqlshell.output.writer import Look, Summary, Writer, WriterOptions, written
 from sqlshell.output.writers.records import MOST_ROWS, RecordWriter, TransposedWriter
@@ -22,6 +23,9 @@ SHORTEST = 12
 """The cells that a text keeps at least when it is cut so that a table fits."""
 NARROWEST = 24
 """The cells that a nested value has at least when it gets several lines."""
+
+AROUND = 8
+"""The lines around the rows of a table: its frame and names, what is said about it, and the prompts."""
 
 CUT = 20
 """The cells of a text in a table that leaves columns out."""
@@ -70,7 +74,7 @@ class AutoWriter(SampledWriter):
 
     def _choose(self, *, whole: bool = False) -> Iterable[bytes]:
         """Choose the writer by the sample; `whole` is whether it has all rows."""
-        writer = self._fitting() or (self._transposed() if whole else None)
+        writer = self._fitting(whole=whole) or (self._transposed() if whole else None)
         if writer is None and not (whole and self._fits_as_records()):
             writer = self._narrowed()
         self._turned = writer is None or isinstance(writer, TransposedWriter)
@@ -79,8 +83,8 @@ class AutoWriter(SampledWriter):
         begun = list(writer.begin(self._columns))
         return [*begun, *(writer.write(Batch(len(self._columns), rows=sample)) if sample else [])]
 
-    def _fitting(self) -> Writer | None:
-        """A table that fits, if there is one."""
+    def _fitting(self, *, whole: bool) -> Writer | None:
+        """A table that fits, if there is one; long texts have several lines if all rows fit on the screen then."""
         screen = self._options.screen
         if screen is None:
             fits = table_width(self._options, self._columns, self._sample) <= self._width
@@ -95,8 +99,17 @@ class AutoWriter(SampledWriter):
                 continue
             caps = self._caps(widths, self._folded(options, widths), cuts=screen.cuts)
             if caps is not None:
-                return TableWriter(options, caps)
+                return TableWriter(options, caps, wraps=whole and self._fits_wrapped(caps))
         return None
+
+    def _fits_wrapped(self, caps: Mapping[int, int]) -> bool:
+        """Whether the screen has room for all lines of values in columns of these widths, and for the rules between."""
+        lines = AROUND
+        for row in self._sample:
+            values = [(row[at] or "", cap, is_nested(self._columns[at])) for at, cap in caps.items()]
+            texts = [(over_lines(value, cap) if nested else value, cap) for value, cap, nested in values]
+            lines += 2 + max((wrapped(text, cap).count("\n") for text, cap in texts), default=0)
+        return lines <= shutil.get_terminal_size().lines
 
     def _excess(self, widths: Sequence[int]) -> int:
         """The cells by which a table is too wide."""
@@ -147,10 +160,15 @@ class AutoWriter(SampledWriter):
         left, shown = self._width - 5, set[int]()
         both_ends = (at for pair in zip(range(len(widths)), reversed(range(len(widths))), strict=True) for at in pair)
         for at in both_ends:
-            left -= min(widths[at], caps.get(at, widths[at])) + 3
-            if left < 0:
+            needed = min(widths[at], caps.get(at, widths[at])) + 3
+            if needed > left:
                 break
+            left -= needed
             shown.add(at)
+        for at in sorted(shown & caps.keys()):
+            more = min(left, widths[at] - caps[at])
+            caps[at] += more
+            left -= more
         return NarrowedWriter(self._options, sorted(shown), caps) if len(shown) > 1 else None
 
     def _caps(self, widths: Sequence[int], folded: Mapping[int, int], *, cuts: bool) -> dict[int, int] | None:

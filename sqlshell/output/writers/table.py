@@ -14,7 +14,7 @@ from msgspec import Struct
 
 from sqlshell.interface.types import Kind
 from sqlshell.output.text.cells import cells, distinct_from_null, is_single_width, is_unsafe, lines_of, printable
-from sqlshell.output.text.lines import Shortened, cut, first_lines
+from sqlshell.output.text.lines import Shortened, cut, first_lines, wrapped
 from sqlshell.output.text.nesting import TALLEST, is_nested, over_lines
 from sqlshell.output.text.type_names import line_widths, short_type, type_lines, whole_types
 from sqlshell.output.text.value_colors import RESET, UNGROUPED, ValueColors, is_quantity, role_of, whole_digits
@@ -134,11 +134,11 @@ class _Layout(Struct):
 class TableWriter(SampledWriter):
     """Draws a table: in a file like tabulate (`disable_numparse`, `preserve_whitespace`), numbers right-aligned.
 
-    `caps` are the widths in cells of some columns of the screen: nested values get more lines, texts are cut; its look
-    counts what is not seen in full. Raises UsageError for an unknown table style.
+    `caps` are the widths in cells of some columns of the screen: nested values get more lines, and texts are cut unless
+    the table `wraps` them; its look counts what is not seen in full. Raises UsageError for an unknown table style.
     """
 
-    def __init__(self, options: WriterOptions, caps: Mapping[int, int] = {}) -> None:
+    def __init__(self, options: WriterOptions, caps: Mapping[int, int] = {}, *, wraps: bool = False) -> None:
         super().__init__()
         screen = self._screen = options.screen
         self._style = table_style(options.table_style) if screen is None else screen_style(unicode=screen.unicode)
@@ -150,6 +150,7 @@ class TableWriter(SampledWriter):
         self._plain = options.paint is None and not options.changed
         self._changed = options.changed
         self._caps = caps
+        self._wraps = wraps
         self._layouts: list[_Layout] = []
         self._lines = Lines()
         self._drawn = self._any = False
@@ -231,6 +232,8 @@ class TableWriter(SampledWriter):
         ellipsis = self._screen.ellipsis if self._screen is not None else "…"
         if nested:
             values = [value if value is None else over_lines(value, cap) for value in values]
+        if self._wraps:
+            return [value and wrapped(printable(value, "\n"), cap) for value in values]
         short = [value if value is None or len(value) * 2 <= cap else cut(value, cap, ellipsis) for value in values]
         if nested:
             short = [value and first_lines(value, TALLEST, ellipsis) for value in short]
