@@ -144,7 +144,7 @@ def shell_command() -> click.Command:
         callback=_shell,
         epilog=EXAMPLES + DETAILS,
         help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
-        "config.toml, a database file, data files (csv, json, parquet; - is data on stdin), or the URL of a PostgreSQL "
+        "config.toml, a database file, data files (csv, json, parquet; - is stdin), or the URL of a PostgreSQL "
         "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, it is SQLSHELL_URL, "
         'SQLSHELL_PROFILE, the profile "default", or DuckDB in memory.',
     )

@@ -96,7 +96,8 @@ def test_a_nested_value_is_shown_in_full() -> None:
 
 def test_a_string_that_has_no_room_is_cut_and_counted() -> None:
     columns = [Column("id", "INTEGER"), Column("j", "JSON")]
-    rows: Rows = [["1", json.dumps({"a": "x" * 300, "b": 1})], *(["2", "[]"] for _ in range(20))]
+    rows: Rows = [["2", "[]"] for _ in range(20)]
+    rows[0] = ["1", json.dumps({"a": "x" * 300, "b": 1})]
     writer = AutoWriter(WriterOptions(screen=Screen(40, cuts=True)), 40)
     text = drawn(writer, columns, rows)
     assert '"b":1}' in text.replace(" ", "")
