@@ -93,8 +93,8 @@ def did_you_mean(
     *,
     most: int = 1,
     cutoff: float = 0.6,
-    shown: Callable[[str], str] = str,
+    shown: Callable[[str], str] = '"{}"'.format,
 ) -> str:
-    """A hint such as `did you mean orders or order_items?`; `otherwise` if no known name is similar."""
+    """A hint such as `did you mean "orders" or "order_items"?`; `otherwise` if no known name is similar."""
     names = nearest(word, known, most, cutoff)
     return f"did you mean {' or '.join(map(shown, names))}?" if names else otherwise

@@ -137,7 +137,7 @@ def test_a_database_in_memory_is_a_target(config: Config) -> None:
 @pytest.mark.parametrize(
     ("text", "message", "hint"),
     [
-        ("wrk", "'wrk' is not a URL, profile or existing file", "did you mean work?"),
+        ("wrk", "'wrk' is not a URL, profile or existing file", 'did you mean "work"?'),
         (
             "host=x dbname=y",
             "a libpq connection string is not a TARGET",
@@ -343,7 +343,8 @@ def test_network_options(config: Config) -> None:
 def test_policies(config: Config, flags: dict[str, Any], environ: dict[str, str], by: str) -> None:
     for text, name in (("work", "work"), (URL, NAME)):
         policy = policy_of(found(text, config, flags | {"yes": True}, environ)[0])
-        assert (policy.read_only, policy.read_only_by, policy.name, policy.yes) == (bool(by), by, name, True)
+        assert policy.read_only == bool(flags or environ)
+        assert (policy.read_only_by, policy.name, policy.yes) == (by, name, True)
     assert not policy_of(found("work", config)[0]).yes
 
 

@@ -154,7 +154,7 @@ def test_the_help_of_an_api_token_names_its_role(program: Program, served: Serve
         (["serve", "--prot", "1"], "did you mean --port?"),
         (["--qqqq"], "sqlshell --help all lists the options"),
         (["sevre"], "did you mean sqlshell serve?"),
-        (["wrok"], "did you mean work?"),
+        (["wrok"], 'did you mean "work"?'),
         (["qqqq"], "known profiles: work;"),
     ],
 )

@@ -362,8 +362,8 @@ def test_psql_options_are_taken(where: Where, tmp_path: Path) -> None:
         ("\\copy t from 'a.csv' (max_errors x)", "a number of rows"),
         ("\\copy t from 'a.csv' (resume)", "there is no unfinished load"),
         ("\\copy t from program 'exit 3'", "failed with exit code 3"),
-        ("\\copy t (nope) from 'a.csv'", "has no column 'nope'"),
-        ("\\copy t from 'b.csv'", "has no column 'z'"),
+        ("\\copy t (nope) from 'a.csv'", 'has no column "nope"'),
+        ("\\copy t from 'b.csv'", 'has no column "z"'),
         ("\\copy no_such from 'a.csv'", "no_such"),
         ("\\copy t from 'bad.parquet'", "cannot read bad.parquet"),
         ("\\copy t from 'bad.json'", "cannot read bad.json"),
@@ -678,7 +678,7 @@ def test_an_empty_file_has_no_rows_and_no_columns(program: Program, tmp_path: Pa
     assert (shown.code, shown.err) == (0, f"{name} (empty) into t:\n")
     for done in program("import", name, "d.duckdb", "--table", "u", "--create"), program(name, "-c", "from e"):
         assert (done.code, done.err) == (2, f"error: {name} is empty\n")
-    assert "no column 'x'" in program("import", name, "d.duckdb", "--table", "t (x)").err
+    assert 'no column "x"' in program("import", name, "d.duckdb", "--table", "t (x)").err
 
 
 @pytest.mark.parametrize("ending", ["json", "jsonl.zst", "json.zst", "json.gz", "jsonl"])
@@ -753,7 +753,7 @@ def test_a_key_of_the_last_record_is_loaded(program: Program, tmp_path: Path) ->
     assert done.out == "i,late\n-1,x\n"
     assert program("w.duckdb", "-c", "create table u (i int)").code == 0
     done = program("import", "late.jsonl", "w.duckdb", "--table", "u")
-    assert done.code == 2 and "u has no column 'late'" in done.err
+    assert done.code == 2 and 'u has no column "late"' in done.err
 
 
 @pytest.mark.slow("runs the program twice")

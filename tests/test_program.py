@@ -720,7 +720,7 @@ def test_a_dash_as_output_is_stdout(program: Program, tmp_path: Path) -> None:
 def test_a_command_that_fails_does_not_blame_the_last_statement(program: Program) -> None:
     script = "create schema s2; create table s2.foo (i int);\ndrop table s2.foo;\n\\d s2.foo\n"
     done = program("-q", stdin=script)
-    assert "no relation matches s2.foo" in done.err
+    assert 'no relation matches "s2.foo"' in done.err
     assert "^" not in done.err and "drop table" not in done.err
 
 

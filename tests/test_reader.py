@@ -167,7 +167,7 @@ def test_time_zones_are_known_before_anything_is_sent(program: Program, argv: tu
 def test_a_time_zone_of_the_environment(program: Program) -> None:
     done = program("-q", "-c", "select 1", env={"SQLSHELL_TIMEZONE": "Europe/Berlim"})
     assert (done.code, done.out) == (2, "")
-    assert "did you mean Europe/Berlin?" in done.err
+    assert 'did you mean "Europe/Berlin"?' in done.err
 
 
 @pytest.mark.slow("a pipeline of processes")

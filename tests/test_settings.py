@@ -53,7 +53,7 @@ def test_a_byte_order_mark_is_not_part_of_the_config(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("[profiles.w]\nformt = 'csv'", "did you mean 'format'"),
+        ("[profiles.w]\nformt = 'csv'", "unknown key 'formt'\ndid you mean \"format\"?"),
         ("[profiles.w]\nprofile = 'x'", "'profile' is not allowed in a profile"),
         ("[profiles.w]\nattach = 'x'", "'attach' is not allowed in a profile"),
         ("[profiles]\nw = 'x'", "[profiles.w] is not a table"),
@@ -66,7 +66,7 @@ def test_a_broken_config_names_file_and_key(tmp_path: Path, text: str, words: st
     with pytest.raises(UsageError) as caught:
         resolve({}, {}, config(tmp_path, text), "w")
     assert "config.toml" in caught.value.message
-    assert words in caught.value.message
+    assert words in f"{caught.value.message}\n{caught.value.hint}"
 
 
 def test_a_bad_key_spoils_its_own_profile_alone(tmp_path: Path) -> None:

@@ -291,7 +291,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag("read_only", "refuse statements that write", SWITCH, often=True),
         _flag(
             "single_transaction",
-            "run all scripts in one transaction: all or nothing",
+            "run all scripts in one transaction: all or none",
             SWITCH,
             once=True,
             short="-1",

@@ -113,10 +113,13 @@ def _table(config: Config, profile: str) -> Mapping[str, Any]:
                 f"{place}: {key!r} is not allowed in a profile", "use it on the command line; it applies to one run"
             )
     known = [name for name in BY_NAME if name not in OF_ONE_RUN]
-    unknown = [f"{key!r}{_nearest(key, known)}" for key in given if key not in BY_NAME]
+    unknown = [key for key in given if key not in BY_NAME]
     if unknown:
         says = "unknown key" if len(unknown) == 1 else "unknown keys:"
-        raise UsageError(f"{place}: {says} {', '.join(unknown)}", "sqlshell config settings lists all keys")
+        hint = "\n".join(filter(None, (_nearest(key, known) for key in unknown)))
+        raise UsageError(
+            f"{place}: {says} {', '.join(map(repr, unknown))}", hint or "sqlshell config settings lists all keys"
+        )
     return given
 
 
@@ -155,6 +158,5 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
 
 def _nearest(word: str, known: Sequence[str]) -> str:
     if word in RENAMED:
-        return f" (it is now {RENAMED[word]!r})"
-    hint = did_you_mean(word, known, shown=repr)
-    return f" ({hint})" if hint else ""
+        return f"{word} is now {RENAMED[word]}"
+    return did_you_mean(word, known)

@@ -125,7 +125,7 @@ def _check_finite(root: duckdb.DuckDBPyConnection, query: str, columns: Sequence
     for (_, column), infinite in zip(chosen, infinities, strict=True):
         if infinite:
             raise DataError(
-                f"column {column.name!r}: Arrow cannot represent 'infinity'", hint="cast the column to VARCHAR"
+                f"column \"{column.name}\": Arrow cannot represent 'infinity'", hint="cast the column to VARCHAR"
             )
 
 
@@ -167,7 +167,7 @@ def _with_all_digits(table: Table, types: Sequence[str]) -> list[str]:
     for column in unsized:
         if found[column.name] == TEXT:
             raise DataError(
-                f"column {column.column.name!r}: Arrow cannot represent decimals of more than 38 digits",
+                f'column "{column.column.name}": Arrow cannot represent decimals of more than 38 digits',
                 hint="cast the column to VARCHAR",
             )
     return [found.get(column.name, kind) for column, kind in zip(table.columns, types, strict=True)]
@@ -187,7 +187,7 @@ def _unfit_column(
     if unfit is None:
         return None
     name, shown = columns[unfit[0]].name, unfit[1]
-    return DataError(f"column {name!r}: Arrow cannot represent {shown!r}", hint="cast the column to VARCHAR")
+    return DataError(f'column "{name}": Arrow cannot represent {shown!r}', hint="cast the column to VARCHAR")
 
 
 def _unfit(error: BaseException) -> DataError:

@@ -120,7 +120,8 @@ def _destination_of(target: str, options: Mapping[str, Any], warn: Callable[[str
     for name in given:
         if name not in OPTIONS:
             raise UsageError(
-                f"unknown option {name!r}", did_you_mean(name, sorted(OPTIONS), "docs/python.md lists the options")
+                f"unknown option {name!r}",
+                did_you_mean(name, sorted(OPTIONS), "docs/python.md lists the options", shown=str),
             )
     config = read_config(config_folder(os.environ))
     if target == MEMORY:

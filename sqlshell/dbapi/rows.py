@@ -114,7 +114,7 @@ def _value(column: Column, convert: Convert, value: Any) -> Any:
             return value
         shown = value if len(value) <= 80 else f"{value[:79]}…"
         raise DataError(
-            f"column {column.name!r}: {shown!r} is not a valid {column.exact_type}",
+            f'column "{column.name}": {shown!r} is not a valid {column.exact_type}',
             sqlstate="22000",
             hint="cast the column to VARCHAR",
         ) from None

@@ -373,8 +373,8 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
 
     known = sorted(profiles)
     otherwise = f"known profiles: {', '.join(known)}; {ending}" if known else ending
-    similar = {**dict.fromkeys(known, ""), **dict.fromkeys(SUBCOMMANDS, "sqlshell ")}
-    hint = did_you_mean(text, similar, otherwise, shown=lambda name: similar[name] + name)
+    similar = {name: f"sqlshell {name}" for name in SUBCOMMANDS} | {name: f'"{name}"' for name in known}
+    hint = did_you_mean(text, similar, otherwise, shown=similar.__getitem__)
     raise UsageError(f"{shown_target(text)!r} is not a URL, profile or existing file", hint)
 
 

@@ -153,11 +153,11 @@ class Catalog:
         organization_id = str(uuid.uuid4())
         taken = {text.lower() for row in self.organizations() for text in row}
         if name.lower() in taken:
-            raise Failure(sqlstate.DUPLICATE, f"organization {name!r} already exists")
+            raise Failure(sqlstate.DUPLICATE, f'organization "{name}" already exists')
         try:
             self._storage.write("INSERT INTO organizations VALUES (?, ?, ?)", (organization_id, name, time.time()))
         except Duplicate:
-            raise Failure(sqlstate.DUPLICATE, f"organization {name!r} already exists") from None
+            raise Failure(sqlstate.DUPLICATE, f'organization "{name}" already exists') from None
         return organization_id
 
     def drop_organization(self, organization: str) -> None:
@@ -246,7 +246,7 @@ class Catalog:
             if role not in NAMES_OF_ROLES:
                 raise missing("role", role)
         if name.lower() in {OPERATOR, ANONYMOUS}:
-            raise Failure(sqlstate.DUPLICATE, f"the name {name!r} is reserved")
+            raise Failure(sqlstate.DUPLICATE, f'the name "{name}" is reserved')
         text, token_id = secrets.token_urlsafe(32), str(uuid.uuid4())
         try:
             self._storage.write(
@@ -254,7 +254,7 @@ class Catalog:
                 (digest(text), token_id, name or token_id[:8], organization, ",".join(roles), time.time()),
             )
         except Duplicate:
-            raise Failure(sqlstate.DUPLICATE, f"API token {name!r} already exists") from None
+            raise Failure(sqlstate.DUPLICATE, f'API token "{name}" already exists') from None
         return text
 
     def tokens(self, organization: str) -> list[tuple[str, str]]:
@@ -300,11 +300,11 @@ def digest(token: str) -> str:
 
 def missing(kind: str, name: str) -> Failure:
     state, _ = CODES.get(kind, DEFAULT_CODES)
-    return Failure(state, f"{kind.replace('_', ' ')} {name!r} does not exist")
+    return Failure(state, f'{kind.replace("_", " ")} "{name}" does not exist')
 
 
 def duplicate(kind: str, name: str) -> Failure:
-    return Failure(duplicate_code(kind), f"{kind.replace('_', ' ')} {name!r} already exists")
+    return Failure(duplicate_code(kind), f'{kind.replace("_", " ")} "{name}" already exists')
 
 
 def duplicate_code(kind: str) -> str:

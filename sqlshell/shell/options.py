@@ -89,7 +89,9 @@ def display_option(given: str) -> tuple[Setting, bool]:
     if name not in DISPLAY:
         if wanted in RENAMED:
             raise UsageError(f"unknown option {given!r}", f"it is now {RENAMED[wanted]}")
-        raise UsageError(f"unknown option {given!r}", did_you_mean(name, DISPLAY, "\\pset lists the options"))
+        raise UsageError(
+            f"unknown option {given!r}", did_you_mean(name, DISPLAY, "\\pset lists the options", shown=str)
+        )
     return DISPLAY[name], False
 
 

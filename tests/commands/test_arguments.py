@@ -130,7 +130,7 @@ def test_the_list_of_commands_is_short_and_cut_in_no_word(program: Program, colu
         (".databases", ""),
         (".mode csv", "Format is csv"),
         (".mode line", "Format is vertical"),
-        ("\\pset format aligned", "format is table"),
+        ("\\pset format aligned", "Format is table."),
         (".headers off", "off"),
         (".timer on", "Timing is on"),
         (".show", "rowlimit"),

@@ -240,7 +240,7 @@ def test_a_service_that_knows_list_and_describe(program: Program) -> None:
         assert "twice(x BIGINT)" in done.out
         assert "id,state,statement,owner,since\nq1,running,first,ann,2026-01-01\nId,Name" in done.out
         done = program("-q", "-c", "\\d ordrs", env=env)
-        assert (done.code, "did you mean orders?" in done.err) == (1, True)
+        assert (done.code, 'did you mean "orders"?' in done.err) == (1, True)
 
 
 def test_queries_that_run(program: Program, served: Served) -> None:
@@ -264,7 +264,7 @@ def test_letters_stand_together(program: Program) -> None:
     head = "schema,name,type\n"
     unaligned = c.replace(",", "|")
     assert done.out == f"{head}{a}{b}{head}{a}{b}{c}{head}{unaligned}"
-    assert done.err == "Format is unaligned.\nTuples only is on.\nFormat is table.\nformat is table\n"
+    assert done.err == "Format is unaligned.\nTuples only is on.\nFormat is table.\nFormat is table.\n"
 
 
 def test_quoted_names_are_meant_exactly(program: Program) -> None:
@@ -310,7 +310,7 @@ def test_what_is_not_there(program: Program) -> None:
     made = "create schema shop; create table shop.orders (a int); "
     for name in ("orders", "ordrs", "shoop.orders"):
         done = program("-q", "-c", f"{made}\\d {name}")
-        assert "did you mean shop.orders?" in done.err, done.err
+        assert 'did you mean "shop.orders"?' in done.err, done.err
     done = program("-q", "-c", f"{made}\\d")
     assert "no relations in schema main; \\d shop.* lists the relations of the schema shop" in done.err, done.err
     done = program("-q", "-c", "create sequence numbers; \\ds")
@@ -319,7 +319,7 @@ def test_what_is_not_there(program: Program) -> None:
     assert "did you mean .tables?" in program("-q", "-c", ".tabels").err
     assert "did you mean \\quit?" in program("-q", "-c", "\\quti").err
     done = program("-q", "-c", "create macro twice(x) as x * 2", "-c", "\\sf twise")
-    assert (done.code, "did you mean twice" in done.err) == (1, True)
+    assert (done.code, 'did you mean "twice"' in done.err) == (1, True)
     done = program("-q", "--on-error", "continue", stdin="\\sf abs\n\\d nothing.at.all\n\\d no*\n.schema nope\n")
     assert done.code == 1
     assert "does not report the definition of abs" in done.err

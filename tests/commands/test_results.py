@@ -26,7 +26,7 @@ def test_crosstab(program: Program) -> None:
     [
         ("select 1 as a, 2 as b \\crosstab", "three columns"),
         ("select 1 as a, 2 as b, 3 as c union all select 1, 2, 4 \\crosstab", "several values"),
-        ("select 1 as a, 2 as b, 3 as c \\crosstab x", "no column 'x'"),
+        ("select 1 as a, 2 as b, 3 as c \\crosstab x", 'no column "x"'),
         ("select 1 as a, 2 as b, 3 as c \\crosstab a a b", "different columns"),
         ("select 1 as a, i as b, 3 as c from range(2000) t(i) \\crosstab", "more than 1,600"),
         ("\\crosstab", "no statement has returned rows"),
@@ -36,7 +36,7 @@ def test_crosstab(program: Program) -> None:
         ("\\local", "requires a statement"),
         ("select 'x' as a \\chart", "requires a numeric column"),
         ("select 1 as a where false \\chart", "no rows to draw"),
-        ("select 1 as a, 2 as b \\chart line nope", "no column 'nope'"),
+        ("select 1 as a, 2 as b \\chart line nope", 'no column "nope"'),
         ("select null::int as a, 2 as b \\chart scatter a b", "no points"),
         ("select 1 \\browse", "interactive terminal"),
         ("select 1 as a \\clip", "no terminal"),
@@ -93,7 +93,7 @@ def test_options_of_one_result(program: Program, tmp_path: Path) -> None:
         "select 3 as a \\g (format=jsonl) |cat\n\\echo on\n\\pset format\n"
     )
     done = program("-q", stdin=script)
-    assert (done.err, done.code) == ("format is table\n", 0)
+    assert (done.err, done.code) == ("Format is table.\n", 0)
     assert done.out == 'a,b\n1,-\n{"a":3}\non\n'
     assert tmp_path.joinpath("b c.csv").read_text() == "2\n"
 

@@ -96,7 +96,7 @@ def test_who_uses_a_broken_database_is_told_why(client: Client, name: str) -> No
     for sql in (f"use database {name}", f"select * from {name}.main.t", f"describe database {name}"):
         answer = client.run(sql)
         assert answer["sqlState"] == "58030", sql
-        assert answer["message"].startswith(f"cannot open database '{name}': ")
+        assert answer["message"].startswith(f'cannot open database "{name}": ')
     answer = client.run("select 1", database=name)
     assert answer["sqlState"] == "58030"
     assert client.state(f"create database {name}") == "42P04"
@@ -104,8 +104,8 @@ def test_who_uses_a_broken_database_is_told_why(client: Client, name: str) -> No
 
 def test_broken_stores_are_listed_with_their_reasons(client: Client) -> None:
     reasons = {row["Name"]: row["Message"] for row in client.listed("list stores") if row["State"] == "broken"}
-    assert reasons["gone"] == "cannot open the directory of store 'gone': it does not exist"
-    assert reasons["temp"] == "cannot read store 'temp': its name is reserved"
+    assert reasons["gone"] == 'cannot open the directory of store "gone": it does not exist'
+    assert reasons["temp"] == 'cannot read store "temp": its name is reserved'
     assert "GOOD" in reasons
     assert client.run('select * from gone."x.csv"')["sqlState"] == "3E001"
     assert client.state('select * from "GOOD"."x.csv"') == "3E001"
@@ -114,7 +114,7 @@ def test_broken_stores_are_listed_with_their_reasons(client: Client) -> None:
 def test_a_broken_organization_fails_its_statements_and_no_others(client: Client, hurt: Served, home: Path) -> None:
     answer = client.run("use organization other")
     assert answer["sqlState"] == "58030"
-    assert answer["message"] == "cannot open organization 'other': file exists"
+    assert answer["message"] == 'cannot open organization "other": file exists'
     assert client.rows("select 1") == [["1"]]
     states = {row[0]: row[2] for row in client.rows("list organizations")}
     assert states == {"local": "ready", "other": "broken: file exists", "whole": "ready"}
@@ -197,7 +197,7 @@ def test_nothing_runs_elsewhere_where_the_first_database_is_broken(tmp_path: Pat
             assert client.rows("select current_database(), n from t") == [["second", "1"]]
     finally:
         stop(running)
-    assert "cannot open database 'local'" in (tmp_path / "err").read_text()
+    assert 'cannot open database "local"' in (tmp_path / "err").read_text()
     (databases / json.loads(details["second"])["file"]).write_bytes(b"x" * 5000)
     running = serve(tmp_path, "--data", "data")
     try:

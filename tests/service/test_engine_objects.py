@@ -158,7 +158,7 @@ def test_a_relation_of_an_open_transaction_is_described(program: Program) -> Non
     made = ("-c", "begin", "-c", "create table inside (a int)", "-c", "\\d inside", "-c", "\\d nope")
     done = program(":memory:", "-q", "--format", "csv", "--on-error", "continue", *made, "-c", "select 1 as still")
     assert done.out == "name,type,nullable,default\na,INTEGER,true,\nstill\n1\n"
-    assert "error[3D020]: no relation matches nope" in done.err
+    assert 'error[3D020]: no relation matches "nope"' in done.err
 
 
 def test_the_kind_of_a_relation_is_that_of_the_service(program: Program) -> None:

@@ -93,7 +93,7 @@ def test_databases_and_schemas(own: Served, client: Client) -> None:
         answer = client.run("drop database local")
         assert (answer["sqlState"], answer["message"]) == (
             "2BP01",
-            "cannot drop database 'local': it is the default database",
+            'cannot drop database "local": it is the default database',
         )
     assert client.state('create database "Odd ""name"" é"') == "00000"
     assert 'Odd "name" é' in client.names("list databases")
@@ -146,7 +146,7 @@ def test_the_default_pool_is_always_there(client: Client) -> None:
         if sql.startswith("drop"):
             assert (answer["sqlState"], answer["message"]) == (
                 "2BP01",
-                "cannot drop compute pool 'default': it is predefined",
+                'cannot drop compute pool "default": it is predefined',
             )
     client.rows("start compute_pool default")
 

@@ -77,8 +77,8 @@ def test_a_registry_elsewhere_does_not_get_the_password_of_the_one_before(client
 def test_a_test_answers_with_what_it_found(client: Client) -> None:
     ((status, message),) = client.rows("test store outside")
     assert status == "ready"
-    assert str(message).startswith("store 'outside' can be read and written: it has ")
-    assert client.run("describe entity outside.none")["message"] == "entity 'outside.none' does not exist"
+    assert str(message).startswith('store "outside" can be read and written: it has ')
+    assert client.run("describe entity outside.none")["message"] == 'entity "outside.none" does not exist'
     assert "requires a directory" in client.run("create store nowhere with ('type' = 'files')")["message"]
 
 

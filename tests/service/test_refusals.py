@@ -150,7 +150,7 @@ def test_a_token_of_an_organization_sees_no_other(refusing: Served, client: Clie
         token = str(other.rows("create api_token t with ('role' = 'writer')")[0][1])
     with Client(refusing, token) as bound:
         answer = bound.run("describe organization local")
-        assert (answer["sqlState"], answer["message"]) == ("3D004", "organization 'local' does not exist")
+        assert (answer["sqlState"], answer["message"]) == ("3D004", 'organization "local" does not exist')
         answer = bound.run("create api_token more with ('role' = 'owner')")
         assert answer["sqlState"] == "42501", answer
     client.rows_of_nothing("drop organization apart")

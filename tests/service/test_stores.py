@@ -66,7 +66,7 @@ def client(stored: Served) -> Iterator[Client]:
 def test_what_a_store_has_not_does_not_exist(client: Client, sql: str) -> None:
     answer = client.run(sql)
     assert answer["sqlState"] == ("3D008" if sql.startswith("print") else "3D020")
-    assert answer["message"].startswith("entity 's.")
+    assert answer["message"].startswith('entity "s.')
     assert "does not exist" in answer["message"]
 
 
@@ -81,7 +81,7 @@ def test_the_name_of_an_entity_is_quoted(client: Client) -> None:
 )
 def test_nothing_changes_a_store(client: Client, sql: str) -> None:
     answer = client.run(sql)
-    assert (answer["sqlState"], answer["message"][:21]) == ("0A000", "cannot change store '")
+    assert (answer["sqlState"], answer["message"][:21]) == ("0A000", 'cannot change store "')
     assert client.rows('select i from s."x.csv"') == [["1"]]
 
 
@@ -315,7 +315,7 @@ def test_an_error_of_a_file_says_what_can_be_done_to_it(client: Client, tmp_path
         (tmp_path / "unreadable" / name).write_bytes(content)
     for name, (_, message) in UNREADABLE.items():
         answer = client.run(f'select * from unreadable."{name}"')
-        assert answer["message"].startswith(f"cannot read entity 'unreadable.{name}': {message}")
+        assert answer["message"].startswith(f'cannot read entity "unreadable.{name}": {message}')
         assert not {"read_", "CREATE", "LINE"} & set(answer["message"].replace("(", " ").split())
     # A late row of another type is read too.
     for name in TYPES:
@@ -339,7 +339,7 @@ def test_a_file_that_cannot_be_read_is_told_and_the_others_are_read(client: Clie
     for name in ("bad.parquet", "bad.json", "bad.csv.gz", "A.csv", "a.csv"):
         answer = client.run(f'select * from mixed."{name}"')
         assert answer["sqlState"] == "3E001", name
-        assert f"cannot read entity 'mixed.{name}': " in answer["message"]
+        assert f'cannot read entity "mixed.{name}": ' in answer["message"]
         assert "/fd/" not in answer["message"]
     assert client.rows('select * from mixed."good.csv"') == [["3"]]
 
@@ -369,7 +369,7 @@ def test_a_bomb_is_an_error(tmp_path: Path) -> None:
             answer = client.run('select count(*) from bombs."b.csv.gz"')
             assert (answer["sqlState"], answer["message"]) == (
                 "3E001",
-                "cannot read entity 'bombs.b.csv.gz': its copy would be too large "
+                'cannot read entity "bombs.b.csv.gz": its copy would be too large '
                 "(limit set by sqlshell serve --quota)",
             )
             assert client.rows("select 1") == [["1"]]

@@ -42,7 +42,7 @@ def of(columns: Sequence[Column], rows: Rows, *words: str) -> Chart:
 def test_the_columns_that_fit(columns: list[Column], words: str, kind: str | None, x: str, y: str) -> None:
     row: list[str | None] = [{"DATE": "2024-01-02", "VARCHAR": "a"}.get(column.type, "3") for column in columns]
     if kind is None:
-        with pytest.raises(UsageError, match="no column 'BAR'"):
+        with pytest.raises(UsageError, match='no column "BAR"'):
             of(columns, [row], *words.split())
         return
     made = of(columns, [row, row], *words.split())

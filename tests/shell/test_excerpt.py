@@ -56,7 +56,7 @@ def test_the_line_and_the_mark(sql: str, message: str, expected: list[str]) -> N
     ("state", "marked"), [("3D020", True), ("42P01", True), ("42883", True), ("22012", False), ("", False)]
 )
 def test_a_name_is_marked_if_the_code_says_that_it_is_unknown(state: str, marked: bool) -> None:
-    error = StatementError("relation 'ordrs' does not exist", where=Where(state))
+    error = StatementError('relation "ordrs" does not exist', where=Where(state))
     assert bool(excerpt("select * from ordrs", error)) == marked
     assert bool(suggested(error, ["orders"])) == marked
 
@@ -107,7 +107,7 @@ def test_a_misspelled_keyword_is_told(sql: str, near: str, expected: str) -> Non
         ("unknown relation sales.ordes", ["Orders"], 'did you mean "Orders"?'),
         ('column "zzz" not found', ["customer_id"], ""),
         ('relation "x" does not exist. Did you mean "y"?', ["xx", "y"], ""),
-        ("relation 'orders' does not exist", ["orders"], ""),
+        ('relation "orders" does not exist', ["orders"], ""),
         ('Table with name t does not exist!\nDid you mean "pg_tables"?', ["pg_type"], ""),
         (
             'Table with name tabl does not exist!\nDid you mean "pg_tables"?',

@@ -246,7 +246,7 @@ def status(screen: str) -> str:
         (":x1 enter", "row 1 of 9 │ id INTEGER │ 'x1' is not a row number"),
         (":x1 enter j", f"row 2 of 9 │ id INTEGER │ {HELP}"),
         (":² enter", "row 1 of 9 │ id INTEGER │ '²' is not a row number"),
-        ("czz enter", "row 1 of 9 │ id INTEGER │ column 'zz' does not exist"),
+        ("czz enter", 'row 1 of 9 │ id INTEGER │ column "zz" does not exist'),
         ("l - - -", "row 1 of 9 │ id INTEGER │ 2 hidden columns │ cannot hide the only visible column"),
         ("l -", f"row 1 of 9 │ doc VARCHAR │ 1 hidden column │ {HELP}"),
         ("l - +", f"row 1 of 9 │ name VARCHAR │ {HELP}"),

@@ -32,19 +32,19 @@ def after(
 @pytest.mark.parametrize(
     ("state", "message", "sql", "echo", "context"),
     [
-        ("3D006", "store 'st' does not exist", "select 1", ContextEcho(), {"store": ""}),
-        ("3D006", "store 'st' does not exist", "select 1", None, {"store": ""}),
+        ("3D006", 'store "st" does not exist', "select 1", ContextEcho(), {"store": ""}),
+        ("3D006", 'store "st" does not exist', "select 1", None, {"store": ""}),
         ("3D006", "gone", "select 1", ContextEcho(store_name=""), {"store": ""}),
         ("3D023", "gone", "select 1", ContextEcho(compute_pool_name="default"), {"compute_pool": "default"}),
         ("3D003", "gone", "select 1", ContextEcho(database_name="d", schema_name="main"), {"schema": "main"}),
-        ("3D002", "database 'd' is not there", "select 1", None, {"database": "", "schema": ""}),
+        ("3D002", 'database "d" is not there', "select 1", None, {"database": "", "schema": ""}),
         # What the statement itself names, and what the service is in, is not the context's.
-        ("3D006", "store 'st' does not exist", "describe store st", ContextEcho(), {}),
-        ("3D006", "store 'other' does not exist", "select 1", None, {}),
-        ("3D003", "schema 's' does not exist", "describe relation other.s.t", HERE, {}),
-        ("3D003", "schema 'x' does not exist", "describe relation x.t", HERE, {}),
-        ("3D002", "database 'x' does not exist", "use database x", ContextEcho(database_name="local"), {}),
-        ("42601", "store 'st' is no word", "select 1", None, {}),
+        ("3D006", 'store "st" does not exist', "describe store st", ContextEcho(), {}),
+        ("3D006", 'store "other" does not exist', "select 1", None, {}),
+        ("3D003", 'schema "s" does not exist', "describe relation other.s.t", HERE, {}),
+        ("3D003", 'schema "x" does not exist', "describe relation x.t", HERE, {}),
+        ("3D002", 'database "x" does not exist', "use database x", ContextEcho(database_name="local"), {}),
+        ("42601", 'store "st" is no word', "select 1", None, {}),
     ],
 )
 def test_what_the_service_had_and_has_no_more_is_dropped(

@@ -176,7 +176,7 @@ ECHO = ContextEcho(database_name="d", schema_name="s")
     [
         (
             "3D003",
-            "schema 's' does not exist",
+            'schema "s" does not exist',
             None,
             "no schema is selected now\nselect another with USE SCHEMA NAME or \\context set schema NAME",
             SessionContext(role="r", database="d"),

@@ -78,7 +78,7 @@ def test_more_texts_than_an_axis_has_places(served: Served, monkeypatch: pytest.
     [
         ("hist name", "name contains no numbers to count"),
         ("scatter code name", "code and name contain no points"),
-        ("nope", "no column 'nope'"),
+        ("nope", 'no column "nope"'),
     ],
 )
 def test_what_cannot_be_drawn(served: Served, words: str, said: str) -> None:

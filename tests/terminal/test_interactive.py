@@ -198,7 +198,7 @@ def test_the_embedded_service_stops_at_the_row_limit_unless_rows_go_to_a_file(op
     terminal.prompt()
     assert len((tmp_path / "all.csv").read_text().splitlines()) == 30_001
     terminal.enter("\\pset rowlimit 0")
-    terminal.wait("rowlimit is 0")
+    terminal.wait("Rowlimit is 0.")
     terminal.enter("select range as i from range(30000);")
     assert "29999 |" in terminal.wait("29999")
 

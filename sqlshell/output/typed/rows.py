@@ -179,7 +179,7 @@ class TypedRows:
             return None
         column, shown = self._columns[unfit[0]], unfit[1]
         return OutputError(
-            f"column {column.name!r}: {shown!r} is not a value of {column.type}",
+            f'column "{column.name}": {shown!r} is not a value of {column.type}',
             "cast the column to VARCHAR in the query, or write csv or jsonl",
         )
 

@@ -218,7 +218,7 @@ class Endpoints:
         if caller.may_see(organization_id):
             resource = await catalog.run_async(lambda: catalog.find(organization_id, kind, name))
         if resource is None:
-            raise BadRequest(f"{kind} {name[:100]!r} does not exist in organization {organization_id}", 404)
+            raise BadRequest(f'{kind} "{name[:100]}" does not exist in organization {organization_id}', 404)
         organization = await asyncio.to_thread(self._statements.organizations.get, organization_id)
         try:
             path = await asyncio.to_thread(path_of, organization, resource)

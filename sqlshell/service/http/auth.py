@@ -94,7 +94,7 @@ class Gate:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or hosts[0].lower() not in self._hosts:
             named = ", ".join(hosts)[:100]
-            return message(f"host {named!r} is not allowed; allow it with sqlshell serve --allow-host", 421, close)
+            return message(f"host {named!r} is not allowed; allow it with sqlshell serve --allow-host HOST", 421, close)
         if any(origin.lower() not in self._origins for origin in headers.getlist("origin")):
             return message("cross-origin requests are not allowed", 403, close)
         return None

@@ -52,7 +52,7 @@ class ApiToken(Kind):
         greatest = max(NAMES_OF_ROLES[role] for role in execution.session.caller.roles)
         for role in roles:
             if role in NAMES_OF_ROLES and NAMES_OF_ROLES[role] > greatest:
-                message = f"cannot create a token with role {role!r}: it has more privileges than your token"
+                message = f'cannot create a token with role "{role}": it has more privileges than your token'
                 raise Failure(sqlstate.PRIVILEGE, message)
         token = execution.organization.catalog.new_token(execution.organization.id, roles, asked.name)
         shown = [ColumnInfo(name, "VARCHAR", False) for name in ("name", "token")]
@@ -104,7 +104,7 @@ class Organization(Kind):
         organizations, wanted = execution.organizations, self._id(asked.name, execution)
         organizations.check_not_last()
         if wanted == execution.organization.id:
-            raise Failure(sqlstate.DEPENDENTS, f"organization {asked.name!r} is in use by this session")
+            raise Failure(sqlstate.DEPENDENTS, f'organization "{asked.name}" is in use by this session')
         execution.sessions.close_organization(wanted)
         organizations.drop(wanted)
 

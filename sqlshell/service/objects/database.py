@@ -70,7 +70,7 @@ class Database(Kind):
             raise missing(self.name, name)
         engine = _engine(organization)
         if name == engine.first_database:
-            raise Failure(sqlstate.DEPENDENTS, f"cannot drop database {name!r}: it is the default database")
+            raise Failure(sqlstate.DEPENDENTS, f'cannot drop database "{name}": it is the default database')
         execution.check_unused(self.name, name)
         with organization.changing:
             found = execution.find(self.name, name)

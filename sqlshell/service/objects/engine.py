@@ -124,7 +124,7 @@ class ComputePool(Kind):
 
     def drop(self, asked: OfKind, execution: Execution) -> None:
         if asked.name == DEFAULT:
-            raise Failure(sqlstate.DEPENDENTS, f"cannot drop compute pool {DEFAULT!r}: it is predefined")
+            raise Failure(sqlstate.DEPENDENTS, f'cannot drop compute pool "{DEFAULT}": it is predefined')
         super().drop(asked, execution)
         execution.sessions.leave_dropped_object(execution.organization.id, self.name, asked.name)
 

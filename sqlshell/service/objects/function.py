@@ -112,7 +112,7 @@ class Function(Kind):
             return execution.run_engine(execution.sql)
         if len(named) > 1:
             choice = f"specify the types: DROP FUNCTION {' or '.join(named)}"
-            raise Failure("42725", f"function name {asked.name!r} is not unique; {choice}")
+            raise Failure("42725", f'function name "{asked.name}" is not unique; {choice}')
         return super().run(replace(asked, names=(asked.name, *named)), execution)
 
     def create(self, asked: OfKind, execution: Execution) -> None:
@@ -214,7 +214,7 @@ class _Source(Kind):
         with organization.changing:
             for item in execution.scope.kept("function") if self.name == "function_source" else ():
                 if item.detail["source"] == asked.name:
-                    message = f"function source {asked.name!r} is in use by function {item.name!r}"
+                    message = f'function source "{asked.name}" is in use by function "{item.name}"'
                     raise Failure(sqlstate.DEPENDENTS, message)
             file = str(execution.get(self.name, asked.name).detail["stored"])
             execution.forget(self.name, asked.name)

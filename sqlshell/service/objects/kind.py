@@ -158,10 +158,10 @@ class Execution(Struct, frozen=True):
     def check_unused(self, kind: str, name: str) -> None:
         """Raises Failure if a session uses a database or store."""
         if self.session.connection.database == name:
-            message = f"{kind} {name!r} is in use by this session; run USE DATABASE with another database first"
+            message = f'{kind} "{name}" is in use by this session; run USE DATABASE with another database first'
             raise Failure(sqlstate.DEPENDENTS, message)
         if user := self.sessions.using(self.organization.id, name):
-            message = f"{kind} {name!r} is in use by session {user.name!r}; run TERMINATE SESSION {user.name!r} first"
+            message = f'{kind} "{name}" is in use by session {user.name!r}; run TERMINATE SESSION {user.name!r} first'
             raise Failure(sqlstate.DEPENDENTS, message)
 
     def check_operator(self) -> None:
@@ -409,14 +409,14 @@ def behind(before: Names) -> tuple[str, ...]:
 def require(session: Session, rights: Rights, what: str) -> None:
     """Raises Failure if the session's role does not have `rights`."""
     if session.rights < rights:
-        raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} cannot run {what}")
+        raise Failure(sqlstate.PRIVILEGE, f'permission denied: role "{session.role}" cannot run {what}')
 
 
 def check_role(session: Session) -> None:
     """Raises Failure if the session's role has not all rights and the engine cannot restrict statements."""
     engine = session.organization.engine
     if session.rights < Rights.OBJECTS and not engine.capabilities.roles:
-        message = f"permission denied: the engine {engine.name} cannot restrict statements to role {session.role!r}"
+        message = f'permission denied: the engine {engine.name} cannot restrict statements to role "{session.role}"'
         raise Failure(sqlstate.PRIVILEGE, message)
 
 

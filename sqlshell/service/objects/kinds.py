@@ -117,10 +117,10 @@ def _checked(privilege: str, session: Session) -> Outcome:
     elif privilege not in _NEEDS:
         raise Failure(sqlstate.UNSUPPORTED, f"unknown privilege {shown}")
     elif session.rights < _NEEDS[privilege]:
-        raise Failure(sqlstate.PRIVILEGE, f"permission denied: role {session.role!r} cannot {shown}")
+        raise Failure(sqlstate.PRIVILEGE, f'permission denied: role "{session.role}" cannot {shown}')
     elif privilege not in _RUN_BY_SERVICE:
         check_role(session)
-    return Outcome(message=f"role {session.role!r} can {shown}")
+    return Outcome(message=f'role "{session.role}" can {shown}')
 
 
 SYSTEM: Mapping[str, Kind] = {kind.plural: kind for kind in KINDS if kind.plural in SYSTEM_TABLES}

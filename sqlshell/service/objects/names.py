@@ -44,7 +44,7 @@ def reserved_name(organization: Organization, kind: str, name: str) -> Iterator[
     with organization.changing:
         low = name.lower()
         if low in organization.engine.traits.reserved_names:
-            raise NameTaken(duplicate_code(kind), f"the name {name!r} is reserved; choose another name for the {kind}")
+            raise NameTaken(duplicate_code(kind), f'the name "{name}" is reserved; choose another name for the {kind}')
         catalog, engine = organization.catalog, organization.engine
         known = [
             (item, existing.name)
@@ -57,7 +57,7 @@ def reserved_name(organization: Organization, kind: str, name: str) -> Iterator[
                 if item == kind:
                     raise duplicate(kind, taken)
                 raise NameTaken(
-                    duplicate_code(kind), f"{item} {taken!r} already exists; databases and stores share one namespace"
+                    duplicate_code(kind), f'{item} "{taken}" already exists; databases and stores share one namespace'
                 )
         yield
 
@@ -76,7 +76,7 @@ def check_named(organization: Organization, sql: str) -> None:
 
 
 def broken(kind: str, name: str, reason: str) -> Failure:
-    return Failure(UNREADABLE, f"cannot open {kind} {name!r}: {reason}")
+    return Failure(UNREADABLE, f'cannot open {kind} "{name}": {reason}')
 
 
 @cache
@@ -99,7 +99,7 @@ def check_name(name: str) -> None:
         unshown = next((sign for sign in name if unicodedata.category(sign) in _UNSHOWN), "")
         why = f"the invisible character U+{ord(unshown):04X} is not allowed" if unshown else ""
     if why:
-        raise Failure("42602", f"{name[:80]!r} is not a valid name: {why}")
+        raise Failure("42602", f'"{name[:80]}" is not a valid name: {why}')
 
 
 def check_called(organization: Organization, sql: str, failure: Failure) -> None:
@@ -111,7 +111,7 @@ def check_called(organization: Organization, sql: str, failure: Failure) -> None
         name = str(item.detail["name"])
         # Avoids the regular expression, which blocks other threads, for a long statement.
         if name.lower() in low and re.search(rf"(?<![\w$]){re.escape(name)}[\"`]?\s*\(", sql, re.I):
-            message = f"cannot call function {name!r}: this service stores Java functions but cannot run them"
+            message = f'cannot call function "{name}": this service stores Java functions but cannot run them'
             raise Failure(sqlstate.UNSUPPORTED, message)
 
 

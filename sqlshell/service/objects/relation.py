@@ -118,10 +118,10 @@ class Truncate(_OfRelation, frozen=True):
         execution.require(Rights.DATA, "TRUNCATE RELATION")
         relation, kind = find_relation(self.names, execution.session)
         if kind == "stream":
-            message = f"cannot truncate stream {relation[2]!r}: a stream is append-only"
+            message = f'cannot truncate stream "{relation[2]}": a stream is append-only'
             raise Failure(sqlstate.UNSUPPORTED, message)
         if kind == "view":
-            raise Failure(sqlstate.UNSUPPORTED, f"cannot truncate {relation[2]!r}: it is a view")
+            raise Failure(sqlstate.UNSUPPORTED, f'cannot truncate "{relation[2]}": it is a view')
         execution.session.connection.run(f"TRUNCATE {qualified(*relation)}", execution.options, Discard())
         return Outcome(message="TRUNCATE RELATION")
 
@@ -350,7 +350,7 @@ def find_relation(names: Names, session: Session) -> tuple[Relation, str]:
     """An existing relation, and whether it is a table, a view or a stream. Raises Failure."""
     relation = session.connection.resolve(names)
     if relation[0].lower() in {name.lower() for name in session.organization.store_names}:
-        message = f"{relation[0]!r} is a store; use UPDATE ENTITY or DROP ENTITY to change its entities"
+        message = f'"{relation[0]}" is a store; use UPDATE ENTITY or DROP ENTITY to change its entities'
         raise Failure(sqlstate.UNSUPPORTED, message)
     found = session.catalog(CatalogQuery("relations", *relation, streams=session.organization.streams.known))
     if not found:

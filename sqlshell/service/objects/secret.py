@@ -108,7 +108,7 @@ class Secret(_Sealed):
         with execution.organization.changing:
             for item in execution.scope.kept(SchemaRegistry.name):
                 if item.detail.get("secret") == asked.name:
-                    message = f"secret {asked.name!r} is in use by schema registry {item.name!r}"
+                    message = f'secret "{asked.name}" is in use by schema registry "{item.name}"'
                     raise Failure(sqlstate.DEPENDENTS, message)
             execution.forget(self.name, asked.name)
 
@@ -176,8 +176,8 @@ class SchemaRegistry(_Sealed):
                 why = "did not return a list of subjects"
             else:
                 continue
-            raise Failure(sqlstate.SCHEMA_REGISTRY_NOT_READY, f"schema registry {name!r}: {target.place} {why}")
-        return f"schema registry {name!r} is reachable"
+            raise Failure(sqlstate.SCHEMA_REGISTRY_NOT_READY, f'schema registry "{name}": {target.place} {why}')
+        return f'schema registry "{name}" is reachable'
 
 
 def _opened(item: Object, organization: Organization) -> dict[str, str]:
@@ -209,7 +209,7 @@ def _authorization(item: Object, organization: Organization) -> dict[str, str]:
     if secret:
         values = _opened(organization.catalog.get(organization.id, Secret.name, secret), organization)
         if "secret_string" not in values:
-            raise Failure("22023", f"secret {secret!r} has no 'secret_string'")
+            raise Failure("22023", f"secret \"{secret}\" has no 'secret_string'")
         password = values["secret_string"]
         if not user:
             if not password.isascii() or not password.isprintable():

@@ -116,7 +116,7 @@ class InsertEntity(DialectStatement, frozen=True):
         check_options(self.options)
         session = execution.session
         if not self.store and session.connection.resolve(self.names) in session.organization.streams.known:
-            message = f"{self.names[-1]!r} is a stream, not an entity of a store; use INSERT INTO without ENTITY"
+            message = f'"{self.names[-1]}" is a stream, not an entity of a store; use INSERT INTO without ENTITY'
             raise Failure(sqlstate.UNSUPPORTED, message)
         store, entity = _entity(self.names, self.store, execution)
         insert_record(execution.organization, store, entity, self.value[0])
@@ -220,7 +220,7 @@ class Entity(Kind):
         if not found:
             found = [item for item in entities(scope, store, names[:-1]) if item["name"] == names[-1]]
         if len(found) > 1:
-            message = f"entity {dotted!r} exists in several stores; add IN STORE name"
+            message = f'entity "{dotted}" exists in several stores; add IN STORE name'
             raise Failure(sqlstate.INVALID_PARAMETER, message)
         if not found:
             raise missing(self.name, f"{store}.{dotted}" if store else dotted)
@@ -259,7 +259,7 @@ def _entity(names: Names, store: str, execution: Execution) -> tuple[str, str]:
     session = execution.session
     if len(names) == 1 and not (store or session.store):
         raise Failure(
-            sqlstate.NO_STORE, f"no store selected for entity {names[0]!r}; add IN STORE name, or run USE STORE"
+            sqlstate.NO_STORE, f'no store selected for entity "{names[0]}"; add IN STORE name, or run USE STORE'
         )
     entity = stores.split_name(names, store or session.store, execution.organization.store_names)
     execution.get("store", entity[0])
@@ -271,7 +271,7 @@ def _in_store(values: dict[str, Any]) -> dict[str, Any]:
     options = dict(values.get("options", {}))
     store = options.pop("store", "")
     if store and values.get("store", store) != store:
-        raise Failure("22023", f"IN STORE {values['store']!r} and option 'store' = {store!r} name different stores")
+        raise Failure("22023", f"IN STORE \"{values['store']}\" and option 'store' = {store!r} name different stores")
     return {"store": store, **values, "options": options}
 
 

@@ -125,7 +125,7 @@ class Copies:
                 reason = (reports[at].reason if at else "") or crash
                 if at:
                     copy.read = {**copy.read, at: (known[at], reason)}
-                what = f"entity '{store}.{at}'" if at else f"store {store!r}"
+                what = f'entity "{store}.{at}"' if at else f'store "{store}"'
                 raise Failure(sqlstate.STORE_NOT_READY, f"cannot read {what}: {reason}")
             self._engine.mount(store, into / COPY)
         except BaseException:

@@ -42,7 +42,7 @@ MIN_MEMORY = 256 << 20
 
 _CGROUP = Path("/sys/fs/cgroup/memory.max")
 
-NOT_GRANTED = "its directory is not allowed (sqlshell serve --store-root)"
+NOT_GRANTED = "its directory is not allowed; allow it with sqlshell serve --store-root DIR"
 
 
 class Organization:
@@ -93,7 +93,7 @@ class Organization:
         if first is None or not (reason := self.broken.get(("database", first.name))):
             return ""
         remedy = "select another with USE DATABASE (LIST DATABASES shows all)"
-        return f"cannot open the default database {first.name!r}: {reason}; {remedy}"
+        return f'cannot open the default database "{first.name}": {reason}; {remedy}'
 
     @property
     def is_confined(self) -> bool:
@@ -113,7 +113,7 @@ class Organization:
             raise missing("compute_pool", name)
         if detail is not None and not detail.detail["running"]:
             raise Failure(
-                sqlstate.COMPUTE_POOL_NOT_READY, f"compute pool {name!r} is stopped; run START COMPUTE_POOL {name}"
+                sqlstate.COMPUTE_POOL_NOT_READY, f'compute pool "{name}" is stopped; run START COMPUTE_POOL {name}'
             )
         size = size_of(detail.detail) if detail else Size()
         pool = self._pools.get(name)
@@ -212,7 +212,7 @@ class Organizations:
                     why = reason(error) if isinstance(error, OSError) else error.message
                     self.broken[organization_id] = str(why or error).partition("\n")[0]
                     name = self.catalog.organization_name(organization_id)
-                    message = f"cannot open organization {name!r}: {self.broken[organization_id]}"
+                    message = f'cannot open organization "{name}": {self.broken[organization_id]}'
                     raise Failure("58030", message) from error
                 self.broken.pop(organization_id, None)
             return self._open[organization_id]
@@ -312,7 +312,8 @@ class Organizations:
         own = (self._data or self._temporary or Path("/nowhere/at/all")).resolve()
         overlaps = folder == own or own in folder.parents or folder in own.parents
         if self.settings.store_roots:
-            return "" if self._beneath_root(folder) and not overlaps else "sqlshell serve --store-root"
+            granted = self._beneath_root(folder) and not overlaps
+            return "" if granted else "allow it with sqlshell serve --store-root DIR"
         return "it overlaps with the service's own directory" if overlaps else ""
 
     @property

@@ -96,7 +96,7 @@ class Pool:
         own, owners = len(queue or ()), len(self._queues) + (queue is None)
         if self.waiting >= self.size.queue and own >= self.size.queue // owners:
             most = format_count(self.size.queue, "statement")
-            message = f"the queue of compute pool {self.name!r} is full ({most}); try again later"
+            message = f'the queue of compute pool "{self.name}" is full ({most}); try again later'
             raise Failure(sqlstate.LIMIT, message)
         if queue is None:
             queue = self._queues[owner] = deque()

@@ -222,7 +222,7 @@ class Session(Struct, eq=False):
     def _check_database(self, database: str) -> None:
         """Raises Failure if a database could not be opened."""
         if database and (reason := self.organization.broken.get(("database", database))):
-            raise Failure("58030", f"cannot open database {database!r}: {reason}")
+            raise Failure("58030", f'cannot open database "{database}": {reason}')
 
     def failed_by_context(self, state: str) -> bool:
         """Return whether a statement failed with this sqlState because of a missing part of its context.
@@ -248,7 +248,7 @@ class Session(Struct, eq=False):
                 if name not in NAMES_OF_ROLES:
                     raise missing("role", name)
                 if not self.caller.has_role(name):
-                    raise Failure(sqlstate.PRIVILEGE, f"permission denied: this token does not have role {name!r}")
+                    raise Failure(sqlstate.PRIVILEGE, f'permission denied: this token does not have role "{name}"')
                 if name != self.role and self.connection.transaction:
                     # It began with the rights of the other role.
                     raise Failure("25001", "cannot change the role in a transaction; COMMIT or ROLLBACK first")

@@ -165,7 +165,7 @@ class Streams:
         while query.ended is None:
             news = self._news
             if query.stream.dropped:
-                raise Failure(sqlstate.NO_RELATION, f"stream {query.feed.stream[2]!r} was dropped")
+                raise Failure(sqlstate.NO_RELATION, f'stream "{query.feed.stream[2]}" was dropped')
             try:
                 if position >= query.head:
                     query.head = await self._run(self._engine.head, query.feed.stream, position)

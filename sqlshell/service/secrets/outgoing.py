@@ -105,8 +105,8 @@ def _allowed_addresses(target: Target, hosts: Collection[str] | None, until: flo
     literal, local = target.address, target.host == "localhost"
     here = local or (literal is not None and _is_here(literal))
     if not here and hosts is not None and not {target.host, target.place} & set(hosts):
-        message = f"connections to {target.place} are not allowed (sqlshell serve --registry-host {target.host})"
-        raise Failure(sqlstate.PRIVILEGE, message)
+        remedy = f"allow them with sqlshell serve --registry-host {target.host}"
+        raise Failure(sqlstate.PRIVILEGE, f"connections to {target.place} are not allowed; {remedy}")
     if literal is not None:
         return [literal]
     try:

@@ -59,7 +59,7 @@ class Vault:
         except Failure as failure:
             what = kind.replace("_", " ")
             remedy = f"restore {FILE} from a backup, or drop the {what} and create it again"
-            raise Failure(UNREADABLE, f"cannot decrypt {what} {name!r}: {failure.message}; {remedy}") from None
+            raise Failure(UNREADABLE, f'cannot decrypt {what} "{name}": {failure.message}; {remedy}') from None
 
     def _read_key(self) -> bytes:
         """The key, or b"" if there is no key file. Raises Failure for an invalid key file."""

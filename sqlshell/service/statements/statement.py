@@ -218,7 +218,8 @@ class Statement(Struct, eq=False):
         """A message that says why a statement has not started yet."""
         for pool in self.pools:
             if place := pool.place(self.owner, self.statement_id):
-                return f"queued{f' in compute pool {pool.name!r}' if pool.name else ''}, position {place:,}"
+                where = f' in compute pool "{pool.name}"' if pool.name else ""
+                return f"queued{where}, position {place:,}"
         return "the statement is queued"
 
     @property

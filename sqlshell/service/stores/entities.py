@@ -55,15 +55,15 @@ def create_entity(
     with organization.changing, _writable(organization, store) as place:
         known = place.entities()
         if any(entity.lower() == name.lower() for entity in known):
-            raise Failure(sqlstate.DUPLICATE, f"entity '{store}.{name}' already exists")
+            raise Failure(sqlstate.DUPLICATE, f'entity "{store}.{name}" already exists')
         if len(known) >= stores.MOST:
-            raise Failure(sqlstate.LIMIT, f"store {store!r} already has the maximum of {len(known)} entities")
+            raise Failure(sqlstate.LIMIT, f'store "{store}" already has the maximum of {len(known)} entities')
         if name.lower().endswith(stores.WRITABLE):
             _create_file(place, name)
             return
         if len(place.recorded) >= settings.objects:
             number = len(place.recorded)
-            message = f"store {store!r} has {number} entities without a file extension {limit_note('objects')}"
+            message = f'store "{store}" has {number} entities without a file extension {limit_note("objects")}'
             raise Failure(sqlstate.LIMIT, message)
         # Recorded before its file is created, because a record without a file has no effect.
         _record(place, place.recorded | {name})
@@ -95,10 +95,10 @@ def insert_record(organization: Organization, store: str, name: str, text: str) 
         if name not in known:
             raise missing("entity", f"{store}.{name}")
         if name not in place.recorded and not name.lower().endswith(stores.WRITABLE):
-            message = f"cannot add records to {name!r}: it is not a JSON entity ({', '.join(stores.WRITABLE)})"
+            message = f'cannot add records to "{name}": it is not a JSON entity ({", ".join(stores.WRITABLE)})'
             raise Failure(sqlstate.UNSUPPORTED, message)
         if sum(state.st_size for state in known.values()) + len(line) > quota:
-            message = f"the files of store {store!r} would exceed {format_count(quota, 'byte')}"
+            message = f'the files of store "{store}" would exceed {format_count(quota, "byte")}'
             raise Failure(sqlstate.LIMIT, f"{message} (limit set by sqlshell serve --quota)")
         with _translating_errors(store, name), beneath.open_file(place.root, name, os.O_RDWR | os.O_APPEND) as file:
             _append(file, f"{store}.{name}", line)
@@ -108,7 +108,7 @@ def insert_record(organization: Organization, store: str, name: str, text: str) 
 def _writable(organization: Organization, store: str) -> Iterator[stores.StoreFolder]:
     detail = organization.catalog.get(organization.id, "store", store).detail
     if not detail.get("writable"):
-        message = f"store {store!r} is read-only; use UPDATE STORE … WITH ('writable' = TRUE) to allow changes"
+        message = f"store \"{store}\" is read-only; use UPDATE STORE … WITH ('writable' = TRUE) to allow changes"
         raise Failure(sqlstate.UNSUPPORTED, message)
     with stores.open_store(organization, store) as place:
         stores.check_writable_place(str(place.path), organization.owner)
@@ -182,7 +182,7 @@ def _check_name(name: str, settings: Settings) -> None:
     elif "." in parts[-1] and not name.lower().endswith(stores.WRITABLE):
         why = "a name with a dot must end with one of " + ", ".join(stores.WRITABLE)
     if why:
-        raise Failure(sqlstate.INVALID_PARAMETER, f"{name[:80]!r} is not a valid entity name: {why}")
+        raise Failure(sqlstate.INVALID_PARAMETER, f'"{name[:80]}" is not a valid entity name: {why}')
 
 
 def _record(place: stores.StoreFolder, names: frozenset[str]) -> None:
@@ -203,7 +203,7 @@ def _create_file(place: stores.StoreFolder, name: str, *, takes_over: bool | Non
             if takes_over is None:
                 raise _not_ready(store, name, "a directory or special file of this name exists") from None
             if not takes_over:
-                cause = f"file {name!r} already exists in the directory of store {store!r}"
+                cause = f'file {name!r} already exists in the directory of store "{store}"'
                 remedy = "use CREATE ENTITY IF NOT EXISTS to make it an entity"
                 raise Failure(sqlstate.DUPLICATE, f"{cause}; {remedy}") from None
         with beneath.open_file(place.root, name) as file:
@@ -217,27 +217,27 @@ def _translating_errors(store: str, name: str) -> Iterator[None]:
         yield
     except OSError as error:
         if error.errno in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
-            raise Failure(sqlstate.DISK_FULL, f"the disk of store {store!r} is full") from None
+            raise Failure(sqlstate.DISK_FULL, f'the disk of store "{store}" is full') from None
         if error.errno in {errno.ENOENT, errno.ENOTDIR} and "/" in name:
             folder = name.rpartition("/")[0]
             raise Failure(
-                sqlstate.INVALID_PARAMETER, f"directory {folder!r} does not exist in store {store!r}"
+                sqlstate.INVALID_PARAMETER, f'directory {folder!r} does not exist in store "{store}"'
             ) from None
         why = "it is a symbolic link" if error.errno == errno.ELOOP else reason(error)
         raise _not_ready(store, name, why or "") from None
 
 
 def _not_ready(store: str, name: str, why: str) -> Failure:
-    return Failure(sqlstate.STORE_NOT_READY, f"cannot change entity '{store}.{name}': {why}")
+    return Failure(sqlstate.STORE_NOT_READY, f'cannot change entity "{store}.{name}": {why}')
 
 
 def _check_lines(file: int, what: str) -> os.stat_result:
     """Raises Failure if no record can be appended to a file."""
     state = os.fstat(file)
     if state.st_nlink != 1:
-        raise Failure(sqlstate.STORE_NOT_READY, f"cannot change entity {what!r}: its file has more than one hard link")
+        raise Failure(sqlstate.STORE_NOT_READY, f'cannot change entity "{what}": its file has more than one hard link')
     if state.st_size and not os.pread(file, _HEAD, 0).lstrip().startswith(b"{"):
-        message = f"cannot add a record to entity {what!r}: its file does not contain one JSON object per line"
+        message = f'cannot add a record to entity "{what}": its file does not contain one JSON object per line'
         raise Failure(sqlstate.UNSUPPORTED, message)
     return state
 
@@ -264,7 +264,7 @@ def _locked(file: int, what: str) -> Iterator[None]:
             break
         except BlockingIOError:
             if time.monotonic() > until:
-                message = f"cannot change entity {what!r}: its file is locked by another program"
+                message = f'cannot change entity "{what}": its file is locked by another program'
                 raise Failure(sqlstate.STORE_NOT_READY, message) from None
             time.sleep(_AGAIN)
     try:

@@ -154,7 +154,7 @@ def read_options(
 def check_writable_place(uri: str, organizations: Organizations) -> None:
     """Raises Failure if writable stores are not allowed in a folder."""
     if not organizations.allows_writing(Path(uri)):
-        message = f"'writable': changing files in {uri!r} is not allowed (sqlshell serve --store-root)"
+        message = f"'writable': changing files in {uri!r} is not allowed; allow it with sqlshell serve --store-root DIR"
         raise Failure(sqlstate.PRIVILEGE, message)
 
 
@@ -169,7 +169,7 @@ def _folder(uri: str, organizations: Organizations) -> str:
     if not folder.is_dir():
         raise Failure("22023", f"'uri': directory {uri!r} does not exist")
     if why := organizations.why_no_store(folder):
-        raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri!r} is not allowed ({why})")
+        raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri!r} is not allowed; {why}")
     if not organizations.is_embedded and str(folder) != os.path.normpath("/" + text.lstrip("/")):
         # A link of /proc, for example, leads elsewhere in another process.
         message = f"'uri': the path {uri!r} contains a link; use the path without links"
@@ -184,14 +184,14 @@ def open_store(
     """Open a store's folder; `detail` is given for one that is not recorded yet. Raises Failure."""
     if detail is None:
         if why := organization.broken.get(("store", store)):
-            raise Failure(sqlstate.STORE_NOT_READY, f"cannot read store {store!r}: {why}")
+            raise Failure(sqlstate.STORE_NOT_READY, f'cannot read store "{store}": {why}')
         detail = organization.catalog.get(organization.id, "store", store).detail
     folder = Path(detail["uri"])
     try:
         root = open_folder(folder)
     except OSError as error:
         cause = _WHY_CLOSED.get(error.errno or 0, reason(error))
-        raise Failure(sqlstate.STORE_NOT_READY, f"cannot open the directory of store {store!r}: {cause}") from None
+        raise Failure(sqlstate.STORE_NOT_READY, f'cannot open the directory of store "{store}": {cause}') from None
     try:
         yield StoreFolder(organization, store, folder, root, frozenset(detail.get("entities", ())))
     finally:
@@ -230,7 +230,7 @@ def mount(organization: Organization, store: str, name: str, is_canceled: IsCanc
 
 
 def _unreadable(store: str, entity: str, reason: str) -> Failure:
-    return Failure(sqlstate.STORE_NOT_READY, f"cannot read entity '{store}.{entity}': {reason}")
+    return Failure(sqlstate.STORE_NOT_READY, f'cannot read entity "{store}.{entity}": {reason}')
 
 
 def mount_named(
@@ -295,7 +295,7 @@ def change(
         after = read_options(options, organization.owner, before)
         reason = organization.broken.get(("store", store))
         if reason not in {None, NOT_GRANTED}:
-            raise Failure(sqlstate.STORE_NOT_READY, f"cannot change store {store!r}: {reason}")
+            raise Failure(sqlstate.STORE_NOT_READY, f'cannot change store "{store}": {reason}')
         if reason or after["uri"] != before["uri"]:
             after.pop("entities", None)
             if not reason:
@@ -314,10 +314,10 @@ def test(organization: Organization, store: str) -> str:
         if organization.catalog.get(organization.id, "store", store).detail.get("writable"):
             check_writable_place(str(folder.path), organization.owner)
             if not os.access(".", os.W_OK | os.X_OK, dir_fd=folder.root):
-                message = f"store {store!r} is writable, but the service has no permission to write to its directory"
+                message = f'store "{store}" is writable, but the service has no permission to write to its directory'
                 raise Failure(sqlstate.STORE_NOT_READY, message)
             can = "read and written"
-    return f"store {store!r} can be {can}: it has {format_count(number, 'entity', 'entities')}"
+    return f'store "{store}" can be {can}: it has {format_count(number, "entity", "entities")}'
 
 
 def drop(organization: Organization, store: str) -> None:
@@ -352,7 +352,7 @@ def check_read_only(organization: Organization, connection: EngineSession, sql: 
         if store in {name.lower() for name in organization.store_names}:
             raise Failure(
                 sqlstate.UNSUPPORTED,
-                f"cannot change store {store!r} with this statement; "
+                f'cannot change store "{store}" with this statement; '
                 "use INSERT INTO ENTITY to add records to a writable store",
             )
 
@@ -379,7 +379,7 @@ def check_entities(
                     sqlstate.NO_RELATION, f"the name of the entity must be quoted: {quoted(wanted)}.{quoted(joined)}"
                 )
             if entity not in known:
-                message = f"entity '{wanted}.{entity}' does not exist; run LIST ENTITIES IN STORE {quoted(wanted)}"
+                message = f'entity "{wanted}.{entity}" does not exist; run LIST ENTITIES IN STORE {quoted(wanted)}'
                 raise Failure(sqlstate.NO_RELATION, message)
 
 
@@ -392,7 +392,7 @@ def split_name(names: Sequence[str], store: str, stores: Collection[str]) -> tup
     if store and len(names) <= 2:
         return store, ".".join(names)
     if len(names) < 2 or names[0] not in stores:
-        message = f"stream or entity {'.'.join(names)!r} does not exist"
+        message = f'stream or entity "{".".join(names)}" does not exist'
         hint = "" if len(names) > 1 else "; name an entity of a store as STORE.ENTITY or ENTITY IN STORE name"
         raise Failure(sqlstate.NO_RELATION, message + hint)
     return names[0], ".".join(names[1:])

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from sqlshell.config.peers import without_effect
-from sqlshell.config.settings import DISPLAY, NO_PAGER, SEPARATOR, Setting
+from sqlshell.config.settings import DISPLAY, NO_PAGER, SEPARATOR, SWITCH, Setting
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import FORMATS, format_named
 from sqlshell.runtime.streams import in_locale
@@ -14,11 +14,27 @@ from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
 from sqlshell.shell.options import checked, display_option
 
+_LABELS: Final[Mapping[str, str]] = {
+    "expanded": "Expanded display",
+    "fieldsep": "Field separator",
+    "recordsep": "Record separator",
+    "null": "Null display",
+    "footer": "Default footer",
+    "numericlocale": "Locale-adjusted numeric output",
+}
+"""What psql calls options whose names do not say it."""
 
-def _set(shell: CommandShell, text: str, **values: object) -> None:
-    """Set options, and report their new values."""
-    shell.set_options(values)
-    shell.say(text)
+
+def _set(shell: CommandShell, name: str, value: object) -> None:
+    """Set an option, and report its new value."""
+    shell.set_options({name: value})
+    shell.say(_said(name, shown(DISPLAY[name], value)))
+
+
+def _said(name: str, text: str) -> str:
+    """The sentence about the value of an option, as psql has it."""
+    label = _LABELS.get(name) or name.replace("_", " ").capitalize()
+    return f"{label} is {'used automatically' if (name, text) == ('expanded', 'auto') else text}."
 
 
 @command("x", "[on|off|auto]", changes="shell")
@@ -28,17 +44,14 @@ async def expanded(shell: CommandShell, args: Args) -> None:
 
     At the prompt the default is auto. Without an argument, \\x switches between on and the default.
     """
-    chosen = args[0] if args else _toggled(shell)
-    message = {"auto": "used automatically", "on": "on", "off": "off"}[chosen]
-    _set(shell, f"Expanded display is {message}.", expanded=chosen)
+    _set(shell, "expanded", args[0] if args else _toggled(shell))
 
 
 @command("format", "[NAME]", aliases=(".mode",), changes="shell")
 async def choose_format(shell: CommandShell, args: Args) -> None:
     """List the output formats, or select one."""
     if args:
-        name = format_named(args[0]).name
-        _set(shell, f"Format is {name}.", format=name)
+        _set(shell, "format", format_named(args[0]).name)
         return
     width = max(len(item.name) for item in FORMATS)
     chosen = shell.session.options.format
@@ -50,18 +63,14 @@ async def choose_format(shell: CommandShell, args: Args) -> None:
 @command("a", changes="shell")
 async def alignment(shell: CommandShell, args: Args) -> None:
     """Switch between the table format (aligned) and the unaligned format."""
-    name = "table" if shell.session.options.format == "unaligned" else "unaligned"
-    _set(shell, f"Format is {name}.", format=name)
+    _set(shell, "format", "table" if shell.session.options.format == "unaligned" else "unaligned")
 
 
 @command("f", "[TEXT]", changes="shell")
 async def field_separator(shell: CommandShell, args: Args) -> None:
     """Show or set the field separator of the unaligned format: \\f ',' or \\f '\\t'"""
     given = SEPARATOR.read(args[0], "\\f") if args else shell.session.options.fieldsep
-    message = f'Field separator is "{SEPARATOR.shown(given)}".'
-    if args:
-        shell.set_options({"fieldsep": given})
-    shell.say(message)
+    _set(shell, "fieldsep", given)
 
 
 @command("timing", "[on|off]", aliases=(".timer",), changes="shell")
@@ -72,7 +81,7 @@ async def timing(shell: CommandShell, args: Args) -> None:
     turned it on or off."""
     options = shell.session.options
     chosen = args[0] == "on" if args else not (options.timing and "timing" in options.chosen)
-    _set(shell, f"Timing is {'on' if chosen else 'off'}.", timing=chosen)
+    _set(shell, "timing", chosen)
 
 
 @command("encoding", "[NAME]")
@@ -91,7 +100,7 @@ async def theme(shell: CommandShell, args: Args) -> None:
     if args:
         if args[0] not in names:
             raise UsageError(f"unknown theme {args[0]!r}", f"themes: {', '.join(names)}")
-        _set(shell, f"Theme is {args[0]}.", theme=args[0])
+        _set(shell, "theme", args[0])
         return
     chosen = shell.session.options.theme
     lines = shell.front_end.theme_previews() if shell.session.interactive else names
@@ -105,10 +114,10 @@ async def rows_only(shell: CommandShell, args: Args) -> None:
     The argument of duckdb's .headers is the opposite."""
     if not args.name.startswith("."):
         header = not (args[0] == "on" if args else shell.session.options.header)
-        _set(shell, f"Tuples only is {'off' if header else 'on'}.", header=header)
+        shell.set_options({"header": header})
+        shell.say(_said("tuples_only", SWITCH.shown(not header)))
         return
-    header = args[0] == "on" if args else not shell.session.options.header
-    _set(shell, f"Column names are {'on' if header else 'off'}.", header=header)
+    _set(shell, "header", args[0] == "on" if args else not shell.session.options.header)
 
 
 @command("pset", "[NAME] [VALUE]", aliases=(".show", "!options"), changes="shell")
@@ -116,7 +125,7 @@ async def pset(shell: CommandShell, args: Args) -> None:
     """List the display options, or set one: \\pset rowlimit 0, \\pset null ∅, \\pset wide fold.
 
     Without VALUE, an option that is on or off is toggled, and any other is shown. Options of psql that do not apply
-    here are accepted with a notice.
+    here are accepted with a warning.
     """
     options = shell.session.options
     if not args:
@@ -140,10 +149,9 @@ async def pset(shell: CommandShell, args: Args) -> None:
     elif isinstance(value, bool):
         value = not value
     text = shown(setting, not value if inverted else value) if value is not None else "the default of the format"
-    message = f"{'tuples_only' if inverted else name} is {text}"
     if len(args) > 1 or value != before:
         shell.set_options({name: value})
-    shell.say(message)
+    shell.say(_said("tuples_only" if inverted else name, text))
 
 
 def _toggled(shell: CommandShell) -> str:

@@ -186,7 +186,7 @@ def _navigation_keys(explorer: Explorer, on: On) -> None:
             except UsageError:
                 near = [at for at, column in enumerate(visible) if text.lower() in column.name.lower()]
                 grid.go(place=near[0] if near else None)
-                explorer.message = "" if near else f"column {text!r} does not exist"
+                explorer.message = "" if near else f'column "{text}" does not exist'
 
         explorer.ask("column: ", answered)
 

@@ -268,7 +268,7 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
     known = {"*", *(column.name.lower() for column in table)}
     for option, listed in (("force_not_null", request.force_not_null), ("force_null", request.force_null)):
         if unknown := next((name for name in listed if name not in known), ""):
-            raise UsageError(f"{option}: {request.table} has no column {unknown!r}")
+            raise UsageError(f'{option}: {request.table} has no column "{unknown}"')
     if not looked.columns:
         return ColumnMatch(())
     if looked.named and (request.columns or request.format not in {"csv", "text"} or _known(looked, wanted)):
@@ -302,7 +302,7 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
 def unknown_column(request: LoadRequest, name: str, table: Sequence[TargetColumn]) -> UsageError:
     """The error for a column of the file that the table does not have."""
     return UsageError(
-        f"{request.name}: {request.table} has no column {name!r}; it has {', '.join(each.name for each in table)}",
+        f'{request.name}: {request.table} has no column "{name}"; it has {", ".join(each.name for each in table)}',
         "list the columns to load, t (a, b), or create the table with --create (in \\copy: CREATE)",
     )
 
@@ -315,7 +315,7 @@ def _wanted(request: LoadRequest, table: Sequence[TargetColumn]) -> list[TargetC
     for written in request.columns:
         name = unquoted(written)
         if name.lower() not in by_name:
-            raise UsageError(f"{request.table} has no column {name!r}", f"it has {', '.join(by_name)}")
+            raise UsageError(f'{request.table} has no column "{name}"', f"it has {', '.join(by_name)}")
         targets.append(by_name[name.lower()])
     return targets
 

@@ -17,7 +17,7 @@ from sqlshell.errors import ShellError, StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.result import Column, Rows
 from sqlshell.shell.metadata.service_queries import ServiceSession, engine_of, query_service
-from sqlshell.shell.results.rows import column_index, value
+from sqlshell.shell.results.rows import column_index, in_quotes, value
 from sqlshell.sql.identifiers import Pattern, name_parts, qualified, quoted
 
 NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
@@ -169,7 +169,7 @@ async def _columns_of_others(connected: ServiceSession, name: str) -> Rows:
     """Name, type and nullability of each column."""
     _, rows = await query_service(connected, f"DESCRIBE RELATION COLUMNS {name}")
     if not rows:
-        raise StatementError(f"relation {name} does not exist", where=Where(sqlstate.NO_RELATION))
+        raise StatementError(f"relation {in_quotes(name)} does not exist", where=Where(sqlstate.NO_RELATION))
     return [[value(row, 0), value(row, 1), value(row, 2).lower() or None] for row in rows]
 
 

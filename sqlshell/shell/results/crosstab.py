@@ -60,4 +60,4 @@ def place(columns: Sequence[Column], name: str) -> int:
         return low.index(name.lower())
     if name.isascii() and name.isdecimal() and 1 <= int(name) <= len(columns):
         return int(name) - 1
-    raise UsageError(f"the result has no column {name!r}", f"columns: {', '.join(column.name for column in columns)}")
+    raise UsageError(f'the result has no column "{name}"', f"columns: {', '.join(column.name for column in columns)}")

@@ -77,8 +77,14 @@ def not_found(what: str, name: str, known: Mapping[str, Sequence[str]]) -> State
     # If the name exists elsewhere, similar ones are no help.
     near = near[:1] if near and near[0].lower() == wanted.lower() else near
     forms = [form for similar in near for form in known[similar]][:MOST_SUGGESTED]
-    hint = f"did you mean {' or '.join(forms)}?" if forms else hint
-    return StatementError(f"no {what} matches {name}", hint, Where(sqlstate.NO_RELATION if what == "relation" else ""))
+    hint = f"did you mean {' or '.join(map(in_quotes, forms))}?" if forms else hint
+    where = Where(sqlstate.NO_RELATION if what == "relation" else "")
+    return StatementError(f"no {what} matches {in_quotes(name)}", hint, where)
+
+
+def in_quotes(name: str) -> str:
+    """A name as written in SQL, in the double quotes of messages unless it has its own."""
+    return name if '"' in name else f'"{name}"'
 
 
 async def collect(result: Result, most: int) -> tuple[Summary, Rows]:

@@ -42,7 +42,7 @@ def check_patterns(patterns: Sequence[str], place: str) -> None:
     for pattern in patterns:
         if not is_pattern(pattern):
             near = "".join(nearest(pattern, [TYPE_NAME])) or nearest_pattern(pattern)
-            hint = f"did you mean {near}?" if near else f'{PATTERNS}, or "{TYPE_NAME}" alone'
+            hint = f'did you mean "{near}"?' if near else f'{PATTERNS}, or "{TYPE_NAME}" alone'
             raise UsageError(f"{place}: {pattern!r} is not a kind of statement", hint)
 
 

@@ -236,7 +236,7 @@ def test_what_a_transaction_has_created_is_described(program: Program, postgresq
     done = program(postgresql_database, "-q", "--format", "csv", "--on-error", "continue", stdin=script)
     assert "a,integer,false,," in done.out and "b,text,true,," in done.out
     assert "CREATE TEMPORARY TABLE passing (\n    a integer NOT NULL\n);" in done.out
-    assert "no relation matches nowhere" in done.err and done.out.endswith("done\ncommitted\n")
+    assert 'no relation matches "nowhere"' in done.err and done.out.endswith("done\ncommitted\n")
 
 
 def test_sample_data_is_refused(program: Program, postgresql_database: str) -> None:

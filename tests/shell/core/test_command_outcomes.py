@@ -227,7 +227,7 @@ def test_relations_of_a_service_that_counts_no_rows() -> None:
 
 
 ABSENT = """\
-error[3D020]: no relation matches x
+error[3D020]: no relation matches "x"
 help: \\d lists the relations of this schema, \\d *.* all
 """
 

@@ -154,4 +154,4 @@ def test_the_sql_that_creates_relations_is_in_an_order_that_can_be_run() -> None
     nothing = Server({"DESCRIBE ENGINE RELATION SQL": (["phase", "age", "sql"], [])})
     assert "i is created by the statement of its table" in run("\\schema i", nothing)[1]
     missing = Server({"LIST ENGINE RELATIONS": RELATIONS})
-    assert "no relation matches nope" in run("\\schema nope", missing)[1]
+    assert 'no relation matches "nope"' in run("\\schema nope", missing)[1]

@@ -177,7 +177,7 @@ def test_a_refused_statement_is_not_sent() -> None:
 
 
 def test_the_context_is_dropped_only_where_the_service_had_it() -> None:
-    gone = failure("3D003", "schema 's' does not exist")
+    gone = failure("3D003", 'schema "s" does not exist')
 
     async def work() -> Core:
         answers = {"select 2": Answer(rows=(), error=gone, echo=ContextEcho(database_name="d", schema_name="main"))}

@@ -198,7 +198,7 @@ def test_the_column_with_a_name_or_a_number(name: str, at: int) -> None:
 def test_a_column_that_is_not_there(name: str) -> None:
     with pytest.raises(UsageError) as told:
         place(COLUMNS, name)
-    assert (told.value.message, told.value.hint) == (f"the result has no column {name!r}", "columns: A, b, B, 2")
+    assert (told.value.message, told.value.hint) == (f'the result has no column "{name}"', "columns: A, b, B, 2")
 
 
 def test_a_crosstab_of_other_columns() -> None:

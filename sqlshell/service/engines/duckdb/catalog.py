@@ -391,7 +391,7 @@ def _named(query: ObjectQuery, seen: LocalSession) -> tuple[Relation, str]:
     # database.
     rows.sort(key=lambda row: row[0] != "temp" if len(names) == 1 else row[1].lower() != names[-2].lower())
     if not rows:
-        raise Failure(sqlstate.NO_RELATION, f"relation {'.'.join(map(quoted, names))} does not exist")
+        raise Failure(sqlstate.NO_RELATION, f'relation "{".".join(names)}" does not exist')
     return (rows[0][0], rows[0][1], rows[0][2]), _kind(rows[0], query)
 
 

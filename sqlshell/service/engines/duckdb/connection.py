@@ -148,13 +148,13 @@ class DuckdbConnection:
                 "SELECT schema_name FROM system.main.duckdb_schemas() WHERE database_name = $1", [wanted]
             ).fetchall()
             if not known:
-                raise Failure(sqlstate.NO_DATABASE, f"database {wanted!r} does not exist")
+                raise Failure(sqlstate.NO_DATABASE, f'database "{wanted}" does not exist')
             names = {str(row[0]) for row in known}
             into = schema or ("main" if "main" in names else sorted(names)[0])
             # The engine ignores case, and a quoted name may differ in case.
             into = into if into in names else next((name for name in names if name.lower() == into.lower()), into)
             if into not in names:
-                raise Failure(sqlstate.NO_SCHEMA, f"schema {into!r} does not exist in database {wanted!r}")
+                raise Failure(sqlstate.NO_SCHEMA, f'schema "{into}" does not exist in database "{wanted}"')
             self._connection.execute(f"USE {always_quoted(wanted)}.{always_quoted(into)}")
         except duckdb.Error as error:
             raise failure(error) from error

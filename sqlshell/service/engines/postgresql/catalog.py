@@ -66,7 +66,7 @@ async def described(asked: ObjectQuery, ask: Ask) -> Listing:
         return await ask(catalog_sql(asked.kind, depth), asked.schema)
     rows = (await ask(catalog_sql("find"), qualified(*asked.names[-2:]))).rows
     if not rows:
-        raise Failure(sqlstate.NO_RELATION, f"relation {'.'.join(map(quoted, asked.names))} does not exist")
+        raise Failure(sqlstate.NO_RELATION, f'relation "{".".join(asked.names)}" does not exist')
     oid, schema, name, kind, persistence, title = rows[0]
     if asked.part == "columns":
         blocks = (depth, "foreign") if kind == "f" else (depth,)

@@ -113,6 +113,6 @@ class PostgresqlEngine(ServerEngine):
                 yield self._own
             return
         if not self._asked("", catalog_sql("has database"), database):
-            raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
+            raise Failure(sqlstate.NO_DATABASE, f'database "{database}" does not exist')
         with contextlib.closing(self._session(database, "")) as session:
             yield session

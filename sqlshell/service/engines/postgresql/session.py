@@ -274,7 +274,7 @@ class PostgresqlSession(ServerSession):
         if schema == self.schema and schema:
             return
         if schema and not await self._ask(catalog_sql("has schema"), schema):
-            raise Failure(sqlstate.NO_SCHEMA, f"schema {schema!r} does not exist in database {self.database!r}")
+            raise Failure(sqlstate.NO_SCHEMA, f'schema "{schema}" does not exist in database "{self.database}"')
         if schema:
             # As in psql, what extensions made in public can still be found.
             path = ", ".join(dict.fromkeys(map(always_quoted, (schema, "public"))))
@@ -287,7 +287,7 @@ class PostgresqlSession(ServerSession):
         if self.transaction:
             raise Failure("25001", "a transaction is open; COMMIT or ROLLBACK before you change the database")
         if not await self._ask(catalog_sql("has database"), database):
-            raise Failure(sqlstate.NO_DATABASE, f"database {database!r} does not exist")
+            raise Failure(sqlstate.NO_DATABASE, f'database "{database}" does not exist')
         link = await self._server.open(database)
         former, self._link = self._link, link
         self.database, self._search_path = database, None

@@ -185,7 +185,7 @@ async def _relation(session: SparkSession, query: ObjectQuery) -> Listing:
     relation = completed(query.names, session.database, session.schema)
     name = plans.qualified(query.names)
     if not await _exists(session, relation):
-        raise Failure(sqlstate.NO_RELATION, f"relation {name} does not exist")
+        raise Failure(sqlstate.NO_RELATION, f'relation "{".".join(query.names)}" does not exist')
     if query.part == "columns":
         columns = await _columns(session, query.names)
         return Listing([(title, _TEXT) for title in ("name", "type", "nullable", "comment")], columns)

@@ -200,10 +200,10 @@ class SparkSession(ServerSession):
         except Failure as failure:
             if failure.sql_state not in {sqlstate.NO_DATABASE, sqlstate.NO_SCHEMA}:
                 raise
-            gone = f"schema {self.schema!r} of database {self.database!r} is no longer available"
+            gone = f'schema "{self.schema}" of database "{self.database}" is no longer available'
             self.database, self.schema = self._first
             self.lose()
-            message = f"the server ended this session, and {gone}; the new session is in schema {self.schema!r}"
+            message = f'the server ended this session, and {gone}; the new session is in schema "{self.schema}"'
             raise Failure(sqlstate.SESSION_LOST, message) from failure
 
     async def _use(self, database: str, schema: str) -> None:
@@ -224,10 +224,10 @@ class SparkSession(ServerSession):
         """Change the catalog and the namespace of the server's session; "" changes nothing."""
         if database:
             plan = plans.catalog(set_current_catalog={"catalog_name": database})
-            await self._to(plan, sqlstate.NO_DATABASE, f"database {database!r} does not exist")
+            await self._to(plan, sqlstate.NO_DATABASE, f'database "{database}" does not exist')
         if schema:
             plan = plans.catalog(set_current_database={"db_name": plans.namespace(schema)})
-            await self._to(plan, sqlstate.NO_SCHEMA, f"schema {schema!r} does not exist in database {database!r}")
+            await self._to(plan, sqlstate.NO_SCHEMA, f'schema "{schema}" does not exist in database "{database}"')
 
     async def _to(self, plan: Any, state: str, otherwise: str) -> None:
         """Run a plan that fails if what it names does not exist."""

@@ -162,7 +162,7 @@ def denied(what: str, rights: Rights, kind: str) -> Failure:
     """The refusal of a statement, a function or a type of statement that changes what this role may not change."""
     changed = "data" if kind in _CHANGES_DATA else "objects"
     return Failure(
-        sqlstate.PRIVILEGE, f"permission denied: role {rights.role!r} cannot run {what}, which changes {changed}"
+        sqlstate.PRIVILEGE, f'permission denied: role "{rights.role}" cannot run {what}, which changes {changed}'
     )
 
 
@@ -227,7 +227,7 @@ def _rule_for_object(kind: str, what: str, first: Sequence[Word], rights: Rights
         name = list(dropwhile(lambda item: item.word in {"if", "exists", "table"}, behind))
         is_temporary = [item.name for item in name[:2]] == ["temp", "."]
         if in_transaction and rights > Rights.READ and not is_temporary:
-            where = f"in a transaction, role {rights.role!r} may drop only temporary objects"
+            where = f'in a transaction, role "{rights.role}" may drop only temporary objects'
             raise Failure(sqlstate.PRIVILEGE, f"permission denied: {where}: DROP {named.upper()} temp.…")
         return _Rule(kind, read_only=True)
     if rights < Rights.OBJECTS and not (temporary and named in _TEMPORARY_OBJECTS):
