@@ -113,7 +113,7 @@ def test_a_token_without_a_url_goes_to_no_profile(tmp_path: Path, way: str) -> N
         message = (
             "--token-file is not sent to https://own.example: no URL is configured with it; give the URL as TARGET; "
         )
-        assert warnings == ([f"{message}the token of profile {name} is sent instead"] if flags else [])
+        assert warnings == ([f"{message}the token of profile {name!r} is sent instead"] if flags else [])
         assert isinstance(where, RemoteService)
         # The profile's own token is found behind one that does not belong there.
         assert (where.target.base, where.token, where.token_command) == ("https://own.example", "its own", "")
@@ -262,10 +262,10 @@ def test_another_target_without_a_token_is_told_of(
         (
             'url = "http://127.0.0.1:9"\ntoken = "hunter2"',
             0o644,
-            "which contains the token of profile p",
+            "which contains the token of profile 'p'",
         ),
-        ('url = "http://:hunter2@127.0.0.1:9"', 0o640, "which contains the token in the url of profile p"),
-        ('set = {db_password = "hunter2"}', 0o604, "which contains a secret in the variables of profile p"),
+        ('url = "http://:hunter2@127.0.0.1:9"', 0o640, "which contains the token in the url of profile 'p'"),
+        ('set = {db_password = "hunter2"}', 0o604, "which contains a secret in the variables of profile 'p'"),
         ('url = "http://127.0.0.1:9"', 0o666, "other users can write"),
         ('url = "http://127.0.0.1:9"\ntoken = "hunter2"', 0o600, ""),
         ('url = "http://127.0.0.1:9"\ntoken_command = "pass"', 0o644, ""),

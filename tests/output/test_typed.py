@@ -224,7 +224,7 @@ def test_empty_results_and_odd_names(name: str) -> None:
 def test_a_value_that_is_not_of_its_type(name: str, kind: str, value: str, text: str) -> None:
     with pytest.raises(OutputError) as caught:
         from_rows(name, [Column("good"), Column("bad", kind)], [["1", None], ["2", value]])
-    assert caught.value.message == f"column 'bad': {text} is not a value of {kind}"
+    assert caught.value.message == f'column "bad": {text} is not a value of {kind}'
     assert "cast the column to VARCHAR" in caught.value.hint
 
 

@@ -386,7 +386,7 @@ def test_a_refusal_names_the_statement_as_it_is_written(engine: DuckdbEngine) ->
         "VACUUM": "vacuum",
         "DROP": "drop table t",
     }.items():
-        message = f"42501 permission denied: role 'reader' cannot run {word}, which changes objects"
+        message = f'42501 permission denied: role "reader" cannot run {word}, which changes objects'
         assert run(connection, sql, Rights.READ) == message
 
 

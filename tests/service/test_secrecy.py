@@ -328,7 +328,7 @@ def test_what_is_no_secret_is_kept(operator: Client, make: Make) -> None:
     ):
         answer = owner.run(sql)
         assert ["query", sql] in owner.rows(f"describe query '{answer['statementID']}'")
-    assert "'nobody'" in owner.run("create api_token kept_one with ('role' = 'nobody')")["message"]
+    assert '"nobody"' in owner.run("create api_token kept_one with ('role' = 'nobody')")["message"]
 
 
 # A statement belongs to the organization in which it ran

@@ -331,7 +331,7 @@ def test_an_entity_that_is_not_there(client: Client, verb: str) -> None:
     for name in ("nowhere", "a.b", "a.b.c"):
         answer = client.run(f"{verb} entity {name}")
         assert answer["sqlState"] == {"print": "3D020", "describe": "3D008"}[verb]
-        assert f"'{name}'" in answer["message"]
+        assert f'"{name}"' in answer["message"]
 
 
 def test_a_stream_is_described_as_an_entity_too(client: Client) -> None:

@@ -176,7 +176,7 @@ def test_the_types_of_arguments_select_a_function(program: Program, postgresql_d
         done = program(postgresql_database, "-q", "-c", f"\\sf {given}")
         found = [line.removeprefix("CREATE OR REPLACE FUNCTION ") for line in done.out.splitlines() if "CREATE" in line]
         assert (done.code, found) == (0, expected), done
-    for given, said in {"f(bool)": "function f(bool) does not exist", "f(int": "no function matches f(int"}.items():
+    for given, said in {"f(bool)": "function f(bool) does not exist", "f(int": 'no function matches "f(int'}.items():
         done = program(postgresql_database, "-q", "-c", f"\\sf {given}")
         assert done.code == 1 and said in done.err
 

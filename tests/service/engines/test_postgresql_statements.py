@@ -45,7 +45,7 @@ def test_a_table_of_1600_columns(runner: Runner) -> None:
     runner.run("insert into wide default values")
     assert runner.run("table wide").rows == [["true"] * 1600]
     state, message = runner.fails("table wide", columns=100)
-    assert (state, message.partition(";")[0]) == ("54011", "the result has 1600 columns")
+    assert (state, message.partition(";")[0]) == ("54011", "the result has 1,600 columns")
     state, message = runner.fails("insert into wide default values returning *", columns=100)
     assert state == "54011" and runner.value("select count(*) from wide") == "1"
 

@@ -277,7 +277,7 @@ def test_a_schema_that_the_server_lost_is_left(tmp_path: Path) -> None:
         sail.start()
         failure = session.failure("select current_schema()")
         assert (failure.sql_state, session.connection.schema) == ("57P02", "default")
-        assert "'in_memory'" in failure.message
+        assert '"in_memory"' in failure.message
         assert session.rows("select current_schema()") == [["default"]]
         engine.close()
 

@@ -32,7 +32,9 @@ def bounded(columns: Iterable[ColumnInfo], options: RunOptions) -> list[ColumnIn
     long: each record stores them, and each of its responses contains them."""
     kept = list(columns)
     if len(kept) > options.columns:
-        raise Failure("54011", f"the result has {format_count(len(kept), 'column')}; the maximum is {options.columns}")
+        raise Failure(
+            "54011", f"the result has {format_count(len(kept), 'column')}; the maximum is {options.columns:,}"
+        )
     # As JSON, in which a character of a name may take six bytes.
     if len(msgspec.json.encode(kept)) > options.columns_size:
         most = format_count(options.columns_size, "byte")
