@@ -47,9 +47,8 @@ def seen(terminal: Terminal, rows: int) -> Iterator[str]:
         looks: list[tuple[int, str]] = []
         for column, char in enumerate(line):
             cell = terminal.cells(number)[column]
-            look = " ".join(
-                part for part in (cell.fg, f"on {cell.bg}" if cell.bg != "default" else "", "bold" * cell.bold) if part
-            )
+            ground = f"on {cell.bg}" if cell.bg != "default" else ""
+            look = " ".join(filter(None, (cell.fg, ground, "bold" * cell.bold, "reverse" * cell.reverse)))
             if char != " " and (not looks or looks[-1][1] != look):
                 looks.append((column + 1, look))
         if any(look != "default" for _, look in looks):

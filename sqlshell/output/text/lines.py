@@ -73,10 +73,18 @@ def _parts(line: str, width: int) -> Iterator[str]:
     at = 0
     # A character has at most two cells.
     while len(line) - at > width or cells(line[at:]) > width:
-        part = _first_words(line[at : at + width + 1], width) or line[at]
+        part = _whole_words(line[at : at + 2 * width + 1], width) or line[at]
         yield part
         at += len(part) + (line[at + len(part) : at + len(part) + 1] == " ")
     yield line[at:]
+
+
+def _whole_words(line: str, width: int) -> str:
+    """The beginning of a line that is longer than `width` cells. A word is broken only if it has no room in a line."""
+    kept = _first_cells(line, width)
+    at = kept.rfind(" ")
+    breaks = line[len(kept)] != " " and kept[: max(at, 0)].strip() and cells(line[at + 1 :].partition(" ")[0]) <= width
+    return kept[:at] if breaks else kept
 
 
 def _first_words(line: str, width: int) -> str:

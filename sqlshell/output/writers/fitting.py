@@ -97,10 +97,24 @@ class AutoWriter(SampledWriter):
             if len(self._sample) == 1:
                 # A record has more room.
                 continue
-            caps = self._caps(widths, self._folded(options, widths), cuts=screen.cuts)
+            folded = self._folded(options, widths)
+            if whole:
+                caps = self._caps(widths, folded, self._words(), cuts=screen.cuts)
+                if caps is not None and self._fits_wrapped(caps):
+                    return TableWriter(options, caps, wraps=True)
+            caps = self._caps(widths, folded, cuts=screen.cuts)
             if caps is not None:
-                return TableWriter(options, caps, wraps=whole and self._fits_wrapped(caps))
+                return TableWriter(options, caps)
         return None
+
+    def _words(self) -> dict[int, int]:
+        """The cells of the longest word in each column of texts, as far as the screen can show the rows."""
+        rows = self._sample[: shutil.get_terminal_size().lines]
+        return {
+            at: max((cells(word) for row in rows for word in (row[at] or "").split()), default=0)
+            for at, column in enumerate(self._columns)
+            if column.kind is Kind.TEXT
+        }
 
     def _fits_wrapped(self, caps: Mapping[int, int]) -> bool:
         """Whether the screen has room for all lines of values in columns of these widths, and for the rules between."""
@@ -171,15 +185,17 @@ class AutoWriter(SampledWriter):
             left -= more
         return NarrowedWriter(self._options, sorted(shown), caps) if len(shown) > 1 else None
 
-    def _caps(self, widths: Sequence[int], folded: Mapping[int, int], *, cuts: bool) -> dict[int, int] | None:
-        """The widths of columns with which the table fits; None if they would be too narrow.
+    def _caps(
+        self, widths: Sequence[int], folded: Mapping[int, int], words: Mapping[int, int] = {}, *, cuts: bool
+    ) -> dict[int, int] | None:
+        """The widths of columns with which the table fits; None if they would be too narrow, also for `words`.
 
         Nested values get lines before texts are cut, and the widest column becomes narrower first.
         """
         names = [cells(printable(column.name)) for column in self._columns]
         floors = {at: min(widths[at], max(NARROWEST, need, names[at])) for at, need in folded.items()}
         texts = {
-            at: max(SHORTEST if column.kind is Kind.TEXT else NARROWEST, name)
+            at: min(width, max(SHORTEST if column.kind is Kind.TEXT else NARROWEST, name, words.get(at, 0)))
             for at, (column, width, name) in enumerate(zip(self._columns, widths, names, strict=True))
             if column.kind in {Kind.TEXT, Kind.NESTED} and column.display_hint != "nowrap" and width > SHORTEST
         }

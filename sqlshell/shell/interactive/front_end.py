@@ -271,7 +271,7 @@ class ThemeStyles:
             self._name = name
             try:
                 theme = load(name, self._folder)
-                self._style = theme.style()
+                self._style = theme.style(colors=color_depth() > 0)
                 self.paint = self._diagnostics.paint = painter(theme, color_depth())
             except UsageError as error:
                 if not preview:

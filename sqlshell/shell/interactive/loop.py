@@ -422,8 +422,10 @@ def _scroll_long_menus(prompt: PromptSession[str]) -> None:
 
 
 def _make_room(prompt: PromptSession[str]) -> None:
-    """Keep lines free for the menu only while something is typed: otherwise they would push a result off the screen."""
-    prompt.reserve_space_for_menu = MENU_LINES if prompt.default_buffer.text else 0
+    """Keep lines free for the menu only while something is typed or a menu is there: otherwise they would push a result
+    off the screen."""
+    buffer = prompt.default_buffer
+    prompt.reserve_space_for_menu = MENU_LINES if buffer.text or buffer.complete_state is not None else 0
 
 
 def _chosen_theme(text: str, themes: Callable[[], Sequence[str]]) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import time
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Sequence
 
@@ -13,6 +14,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 
 from sqlshell.output.text.cells import is_unsafe, printable
 from sqlshell.output.text.type_names import simple_type
+from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.commands.arguments import SHOWN, files
 from sqlshell.shell.interactive.history import HistoryEntry, matching
 from sqlshell.shell.interactive.look.highlight import sql_fragments
@@ -98,12 +100,15 @@ class ShellCompleter(Completer):
         self.unmatched = not found
         widest = max(20, get_app().output.get_size().columns - OUTCOME)
         for number, entry in enumerate(found):
-            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time)) + (" failed" if entry.failed else "")
+            when = time.strftime("%Y-%m-%d %H:%M", time.localtime(entry.time))
+            outcome: StyleAndTextTuples = [("", when)]
+            if entry.failed:
+                outcome.append(("class:entry class:error", " failed"))
             text = _shortened(printable(" ".join(entry.text[:1000].split())), widest)
             shown = _with_matches(text, document.text[start:])
             # Enter accepts the first one, unless another one is chosen.
             look = "class:entry" if number else "class:hit"
-            yield Completion(entry.text, min(0, start - document.cursor_position), shown, when, look, "class:hit")
+            yield Completion(entry.text, min(0, start - document.cursor_position), shown, outcome, look, "class:hit")
 
     def _other(self, wanted: Expected) -> Iterable[Suggestion]:
         if "path" in wanted.kinds:
@@ -118,7 +123,8 @@ class ShellCompleter(Completer):
 
 
 def _shortened(text: str, most: int) -> str:
-    return text if len(text) <= most else f"{text[: most - 3]}..."
+    ellipsis = "…" if shows_unicode(os.environ) else "..."
+    return text if len(text) <= most else f"{text[: most - len(ellipsis)]}{ellipsis}"
 
 
 def _with_matches(text: str, typed: str) -> StyleAndTextTuples:

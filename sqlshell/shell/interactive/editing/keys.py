@@ -71,7 +71,7 @@ def bindings(
         state = event.current_buffer.complete_state
         if search.searching and state is not None and state.completions and state.current_completion is None:
             # The first one has been marked; the next one is selected.
-            state.completions[0].style = ""
+            state.completions[0].style = "class:entry"
             event.current_buffer.go_to_completion(min(1, len(state.completions) - 1))
             return
         if search.searching:

@@ -74,8 +74,8 @@ class Theme(Struct, frozen=True):
     tokens: Mapping[str, str]
     ui: Mapping[str, str]
 
-    def style(self) -> BaseStyle:
-        """The theme as a style of prompt_toolkit."""
+    def style(self, *, colors: bool = True) -> BaseStyle:
+        """The theme as a style of prompt_toolkit; without colors, what is selected is reversed."""
         from prompt_toolkit.styles import Style
 
         rules = {f"pygments.{kind.lower()}": look for name, look in self.tokens.items() for kind in TOKENS[name]} | {
@@ -96,12 +96,12 @@ class Theme(Struct, frozen=True):
             rules["scrollbar.button"] = f"bg:{self.ui.get('border', self.ui['menu']).split()[0]}"
         if "menu_current" in self.ui:
             # The style of prompt_toolkit swaps its colors, and the background would be that of the terminal.
-            rules["completion-menu.completion.current"] = f"noreverse {self.ui['menu_current']}"
-            rules["completion-menu.meta.completion.current"] = self.ui["menu_current"]
+            current = f"noreverse {self.ui['menu_current']}" if colors else "reverse"
+            rules["completion-menu.completion.current"] = rules["completion-menu.meta.completion.current"] = current
             # In the menu of the history, statements look as at the prompt, and the selected one as any selected item.
             rules["entry"] = "noinherit"
-            rules["hit"] = rules["completion-menu.completion.current"]
-            rules |= {f"hit {kind}": rules["hit"] for kind in rules if kind.startswith("pygments.")}
+            rules["hit"] = current
+            rules |= {f"hit {kind}": current for kind in rules if kind.startswith("pygments.")}
         return Style.from_dict(rules)
 
 
