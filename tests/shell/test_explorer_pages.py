@@ -161,7 +161,7 @@ def test_values_have_the_colors_of_a_table() -> None:
         ("class:boolean", "true"),
         ("class:date", "2026-01-02"),
         ("", "{"),
-        ("class:dim", '"a"'),
+        ("class:id", '"a"'),
         ("", ": 1}"),
     ]
 

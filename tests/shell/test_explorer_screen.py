@@ -191,38 +191,38 @@ HELP = "? for help, q to quit"
 @pytest.mark.parametrize(
     ("keys", "first", "row", "column"),
     [
-        ("j", 1, 2, "id INTEGER"),
-        ("down down", 1, 3, "id INTEGER"),
-        ("j j k", 1, 2, "id INTEGER"),
-        ("down up up", 1, 1, "id INTEGER"),
-        ("l", 1, 1, "name VARCHAR"),
-        ("right right right", 1, 1, "doc VARCHAR"),
-        ("l l h", 1, 1, "name VARCHAR"),
-        ("right left left", 1, 1, "id INTEGER"),
-        ("pagedown", 6, 6, "id INTEGER"),
-        ("j c-f", 6, 7, "id INTEGER"),
-        ("j space space", 11, 12, "id INTEGER"),
-        ("j pagedown pagedown pagedown pagedown pagedown pagedown", 26, 30, "id INTEGER"),
-        ("j pagedown pagedown pageup", 6, 7, "id INTEGER"),
-        ("j pagedown pagedown c-b b", 1, 2, "id INTEGER"),
-        ("j pagedown b b", 1, 1, "id INTEGER"),
-        ("G", 26, 30, "id INTEGER"),
-        ("c-end", 26, 30, "id INTEGER"),
-        ("G j g", 1, 1, "id INTEGER"),
-        ("G k c-home", 1, 1, "id INTEGER"),
-        ("$", 1, 1, "doc VARCHAR"),
-        ("end h", 1, 1, "name VARCHAR"),
-        ("$ 0", 1, 1, "id INTEGER"),
-        ("$ home", 1, 1, "id INTEGER"),
-        (":1,2 enter", 9, 12, "id INTEGER"),
-        (":99 enter c-home G", 26, 30, "id INTEGER"),
-        ("j : enter", 1, 2, "id INTEGER"),
-        ("j :9 escape", 1, 2, "id INTEGER"),
-        ("j :9 c-c j", 1, 3, "id INTEGER"),
-        ("cDOC enter", 1, 1, "doc VARCHAR"),
-        ("c2 enter", 1, 1, "name VARCHAR"),
-        ("cO enter", 1, 1, "doc VARCHAR"),
-        ("l c enter", 1, 1, "name VARCHAR"),
+        ("j", 1, 2, "id integer"),
+        ("down down", 1, 3, "id integer"),
+        ("j j k", 1, 2, "id integer"),
+        ("down up up", 1, 1, "id integer"),
+        ("l", 1, 1, "name varchar"),
+        ("right right right", 1, 1, "doc varchar"),
+        ("l l h", 1, 1, "name varchar"),
+        ("right left left", 1, 1, "id integer"),
+        ("pagedown", 6, 6, "id integer"),
+        ("j c-f", 6, 7, "id integer"),
+        ("j space space", 11, 12, "id integer"),
+        ("j pagedown pagedown pagedown pagedown pagedown pagedown", 26, 30, "id integer"),
+        ("j pagedown pagedown pageup", 6, 7, "id integer"),
+        ("j pagedown pagedown c-b b", 1, 2, "id integer"),
+        ("j pagedown b b", 1, 1, "id integer"),
+        ("G", 26, 30, "id integer"),
+        ("c-end", 26, 30, "id integer"),
+        ("G j g", 1, 1, "id integer"),
+        ("G k c-home", 1, 1, "id integer"),
+        ("$", 1, 1, "doc varchar"),
+        ("end h", 1, 1, "name varchar"),
+        ("$ 0", 1, 1, "id integer"),
+        ("$ home", 1, 1, "id integer"),
+        (":1,2 enter", 9, 12, "id integer"),
+        (":99 enter c-home G", 26, 30, "id integer"),
+        ("j : enter", 1, 2, "id integer"),
+        ("j :9 escape", 1, 2, "id integer"),
+        ("j :9 c-c j", 1, 3, "id integer"),
+        ("cDOC enter", 1, 1, "doc varchar"),
+        ("c2 enter", 1, 1, "name varchar"),
+        ("cO enter", 1, 1, "doc varchar"),
+        ("l c enter", 1, 1, "name varchar"),
     ],
 )
 def test_moving(keys: str, first: int, row: int, column: str) -> None:
@@ -243,33 +243,33 @@ def status(screen: str) -> str:
 @pytest.mark.parametrize(
     ("keys", "said"),
     [
-        (":x1 enter", "row 1 of 9 │ id INTEGER │ 'x1' is not a row number"),
-        (":x1 enter j", f"row 2 of 9 │ id INTEGER │ {HELP}"),
-        (":² enter", "row 1 of 9 │ id INTEGER │ '²' is not a row number"),
-        ("czz enter", 'row 1 of 9 │ id INTEGER │ column "zz" does not exist'),
-        ("l - - -", "row 1 of 9 │ id INTEGER │ 2 hidden columns │ cannot hide the only visible column"),
-        ("l -", f"row 1 of 9 │ doc VARCHAR │ 1 hidden column │ {HELP}"),
-        ("l - +", f"row 1 of 9 │ name VARCHAR │ {HELP}"),
-        ("]", f"row 1 of 9 │ id INTEGER │ sorted by id desc │ {HELP}"),
-        ("l [", f"row 1 of 9 │ name VARCHAR │ sorted by name │ {HELP}"),
-        ("j l &[3-7] enter", f"row 1 of 5 │ name VARCHAR │ name matches '[3-7]' │ {HELP}"),
-        ("&[3-7] enter l ]", f"row 1 of 5 │ name VARCHAR │ id matches '[3-7]', sorted by name desc │ {HELP}"),
-        ("l ] &[3-7] enter =", f"row 8 of 9 │ name VARCHAR │ {HELP}"),
-        ("&[3-7] enter j & enter", f"row 5 of 9 │ id INTEGER │ {HELP}"),
-        ("&[3-7] enter & escape", f"row 1 of 5 │ id INTEGER │ id matches '[3-7]' │ {HELP}"),
-        ("&NULL enter", f"no rows │ id INTEGER │ id matches 'NULL' │ {HELP}"),
-        ("&x enter", f"no rows │ id INTEGER │ id matches 'x' │ {HELP}"),
-        ("/NAME enter", "row 1 of 9 │ id INTEGER │ no match for 'NAME' below"),
-        ("/name.5 enter", f"row 6 of 9 │ name VARCHAR │ {HELP}"),
-        ("/5 enter n", "row 6 of 9 │ id INTEGER │ no match for '5' below"),
-        ("j /[25] enter n", f"row 6 of 9 │ id INTEGER │ {HELP}"),
-        ("j /[25] enter n n", "row 6 of 9 │ id INTEGER │ no match for '[25]' below"),
-        ("j /[25] enter n N", f"row 3 of 9 │ id INTEGER │ {HELP}"),
-        ("j /[25] enter n N N", "row 3 of 9 │ id INTEGER │ no match for '[25]' above"),
-        ("/2 escape / enter n", f"row 3 of 9 │ id INTEGER │ {HELP}"),
-        ("j /2 escape n", "row 3 of 9 │ id INTEGER │ no match for '2' below"),
-        ("n", f"row 1 of 9 │ id INTEGER │ {HELP}"),
-        ("N", f"row 1 of 9 │ id INTEGER │ {HELP}"),
+        (":x1 enter", "row 1 of 9 │ id integer │ 'x1' is not a row number"),
+        (":x1 enter j", f"row 2 of 9 │ id integer │ {HELP}"),
+        (":² enter", "row 1 of 9 │ id integer │ '²' is not a row number"),
+        ("czz enter", 'row 1 of 9 │ id integer │ column "zz" does not exist'),
+        ("l - - -", "row 1 of 9 │ id integer │ 2 hidden columns │ cannot hide the only visible column"),
+        ("l -", f"row 1 of 9 │ doc varchar │ 1 hidden column │ {HELP}"),
+        ("l - +", f"row 1 of 9 │ name varchar │ {HELP}"),
+        ("]", f"row 1 of 9 │ id integer │ sorted by id desc │ {HELP}"),
+        ("l [", f"row 1 of 9 │ name varchar │ sorted by name │ {HELP}"),
+        ("j l &[3-7] enter", f"row 1 of 5 │ name varchar │ name matches '[3-7]' │ {HELP}"),
+        ("&[3-7] enter l ]", f"row 1 of 5 │ name varchar │ id matches '[3-7]', sorted by name desc │ {HELP}"),
+        ("l ] &[3-7] enter =", f"row 8 of 9 │ name varchar │ {HELP}"),
+        ("&[3-7] enter j & enter", f"row 5 of 9 │ id integer │ {HELP}"),
+        ("&[3-7] enter & escape", f"row 1 of 5 │ id integer │ id matches '[3-7]' │ {HELP}"),
+        ("&NULL enter", f"no rows │ id integer │ id matches 'NULL' │ {HELP}"),
+        ("&x enter", f"no rows │ id integer │ id matches 'x' │ {HELP}"),
+        ("/NAME enter", "row 1 of 9 │ id integer │ no match for 'NAME' below"),
+        ("/name.5 enter", f"row 6 of 9 │ name varchar │ {HELP}"),
+        ("/5 enter n", "row 6 of 9 │ id integer │ no match for '5' below"),
+        ("j /[25] enter n", f"row 6 of 9 │ id integer │ {HELP}"),
+        ("j /[25] enter n n", "row 6 of 9 │ id integer │ no match for '[25]' below"),
+        ("j /[25] enter n N", f"row 3 of 9 │ id integer │ {HELP}"),
+        ("j /[25] enter n N N", "row 3 of 9 │ id integer │ no match for '[25]' above"),
+        ("/2 escape / enter n", f"row 3 of 9 │ id integer │ {HELP}"),
+        ("j /2 escape n", "row 3 of 9 │ id integer │ no match for '2' below"),
+        ("n", f"row 1 of 9 │ id integer │ {HELP}"),
+        ("N", f"row 1 of 9 │ id integer │ {HELP}"),
         ("?", "q to go back"),
     ],
 )
@@ -323,12 +323,22 @@ def test_columns_that_are_resized_moved_frozen_and_hidden() -> None:
     run(work)
 
 
+def test_columns_beyond_the_screen_are_counted() -> None:
+    async def work() -> None:
+        async with opened(Partitions(numbered(2)), width=20) as seen:
+            assert (await seen.screen()).split("\n")[-1].startswith(" row 1 of 2 │ column")
+            await seen.press("l")
+        assert "column 2 of 3: name varchar" in "".join(text for _, text, *_ in seen.explorer._status())
+
+    run(work)
+
+
 def test_the_keys_are_explained() -> None:
     async def work() -> None:
         async with opened(Partitions(numbered(1)), width=80, height=24) as seen:
             shown = await seen.press("?")
             assert await seen.press("q", "f1") == shown
-            assert status(await seen.press("escape")) == f"row 1 of 1 │ id INTEGER │ {HELP}"
+            assert status(await seen.press("escape")) == f"row 1 of 1 │ id integer │ {HELP}"
         assert [line.rstrip("^v ") for line in shown.split("\n")] == [
             "arrows, h j k l  move; PgUp, PgDn and Space scroll by a screen",
             "g, G             go to the first or last row; Home, End to the first or last",
@@ -365,7 +375,7 @@ def test_a_value_and_the_statistics_of_a_column() -> None:
             value = await seen.press("j", "$", "enter")
             numbers = await seen.press("enter", "0", "s")
             texts = await seen.press("c-c", "l", "s")
-            assert status(await seen.press("q")) == f"row 2 of 2 │ name VARCHAR │ {HELP}"
+            assert status(await seen.press("q")) == f"row 2 of 2 │ name varchar │ {HELP}"
         shown = [[line.rstrip("^v ") for line in screen.split("\n")] for screen in (value, numbers, texts)]
         assert shown == [
             ["doc  VARCHAR  row 2", "", "{", '  "n": 1', "}", *[""] * 10, " q to go back"],
@@ -397,7 +407,7 @@ def test_rows_of_other_partitions() -> None:
             lines = (await seen.press("G")).split("\n")
             assert lines[1:] == [
                 *(f"{number}  …   │ …       │ …        │" for number in range(17, 21)),
-                f" row 20 of 20 │ id INTEGER │ {HELP}",
+                f" row 20 of 20 │ id integer │ {HELP}",
             ]
             partitions.let_go.set()
             lines = (await seen.until("name 17")).split("\n")
@@ -413,11 +423,11 @@ def test_a_partition_that_cannot_be_fetched_is_fetched_again_by_the_next_key() -
         async with opened(partitions, height=6) as seen:
             partitions.error = OutputError("gone\x1b")
             await seen.press("G")
-            assert status(await seen.until("gone")) == "row 15 of 15 │ id INTEGER │ gone\\x1b"
+            assert status(await seen.until("gone")) == "row 15 of 15 │ id integer │ gone\\x1b"
             partitions.error = None
             await seen.press("k")
             lines = (await seen.until("15    2")).split("\n")
-            assert (lines[4].split("│")[0], status(lines[5])) == ("15    2 ", f"row 14 of 15 │ id INTEGER │ {HELP}")
+            assert (lines[4].split("│")[0], status(lines[5])) == ("15    2 ", f"row 14 of 15 │ id integer │ {HELP}")
 
     run(work)
 
@@ -428,12 +438,12 @@ def test_a_search_that_cannot_go_on_and_one_that_is_stopped() -> None:
         async with opened(partitions) as seen:
             partitions.let_go.clear()
             said = status(await seen.press("/zz", "enter"))
-            assert said == "row 1 of 15 │ id INTEGER │ searching row 13; Esc stops"
-            assert status(await seen.press("escape")) == "row 1 of 15 │ id INTEGER │ stopped"
+            assert said == "row 1 of 15 │ id integer │ searching row 13; Esc stops"
+            assert status(await seen.press("escape")) == "row 1 of 15 │ id integer │ stopped"
             partitions.error = OutputError("gone\x1b")
             await seen.press("n")
             partitions.let_go.set()
-            assert status(await seen.until("gone")) == "row 1 of 15 │ id INTEGER │ gone\\x1b"
+            assert status(await seen.until("gone")) == "row 1 of 15 │ id integer │ gone\\x1b"
 
     run(work)
 
@@ -477,12 +487,12 @@ def test_copying_of_a_part_and_of_too_much(tmp_path: Path, monkeypatch: pytest.M
     async def work() -> None:
         async with opened(Partitions(numbered(2), [["2", "x" * (1 << 20), ""]]), 120, 3) as seen:
             said = status(await seen.press("l", "K"))
-            assert said == "row 1 of 3 │ name VARCHAR │ copied 2 rows of 1 column (of the rows in memory)"
+            assert said == "row 1 of 3 │ name varchar │ copied 2 rows of 1 column (of the rows in memory)"
             await seen.press("G")
             await seen.until("xxx")
             said = status(await seen.press("Y"))
             assert said == (
-                "row 3 of 3 │ name VARCHAR │ too large for the clipboard: 1,048,592 bytes; the limit is 1,048,576"
+                "row 3 of 3 │ name varchar │ too large for the clipboard: 1,048,592 bytes; the limit is 1,048,576"
             )
 
     run(work)
@@ -532,16 +542,16 @@ def test_a_file_that_cannot_be_written_is_not_left(folder: Path) -> None:
         partitions = Partitions(numbered(2), numbered(2))
         async with opened(partitions, width=200, height=3) as seen:
             said = status(await seen.press("w", "t.nope", "enter"))
-            assert said == "row 1 of 4 │ id INTEGER │ t.nope: unknown file extension"
-            assert status(await seen.press("w", "enter")) == f"row 1 of 4 │ id INTEGER │ {HELP}"
+            assert said == "row 1 of 4 │ id integer │ t.nope: unknown file extension"
+            assert status(await seen.press("w", "enter")) == f"row 1 of 4 │ id integer │ {HELP}"
             partitions.let_go.clear()
             said = status(await seen.press("w", "t.csv", "enter"))
-            assert said == "row 1 of 4 │ id INTEGER │ writing: 2 rows; Esc stops"
-            assert status(await seen.press("escape")) == "row 1 of 4 │ id INTEGER │ stopped"
+            assert said == "row 1 of 4 │ id integer │ writing: 2 rows; Esc stops"
+            assert status(await seen.press("escape")) == "row 1 of 4 │ id integer │ stopped"
             partitions.error = OutputError("gone")
             partitions.let_go.set()
             await seen.press("w", "t.csv", "enter")
-            assert status(await seen.until("gone")) == "row 1 of 4 │ id INTEGER │ gone"
+            assert status(await seen.until("gone")) == "row 1 of 4 │ id integer │ gone"
 
     run(work)
     assert list(folder.iterdir()) == []
@@ -559,9 +569,9 @@ def test_the_mouse() -> None:
 MOUSE = ["<65;1;1M", "<65;9;2M", "<64;1;1M", "<0;11;2M", "<0;11;3m", "<0;11;1M", "<0;5;6M", "<64;1;1M", "<64;1;1M"]
 """Wheel down twice and up, a click and its end, clicks at the names and at the last line, wheel up twice."""
 MOVED = [
-    *[(4, "id INTEGER", 0), (7, "id INTEGER", 2), (4, "id INTEGER", 2)],
-    *[(3, "name VARCHAR", 2), (3, "name VARCHAR", 2), (3, "name VARCHAR", 2)],
-    *[(7, "id INTEGER", 2), (4, "id INTEGER", 2), (1, "id INTEGER", 0)],
+    *[(4, "id integer", 0), (7, "id integer", 2), (4, "id integer", 2)],
+    *[(3, "name varchar", 2), (3, "name varchar", 2), (3, "name varchar", 2)],
+    *[(7, "id integer", 2), (4, "id integer", 2), (1, "id integer", 0)],
 ]
 
 
@@ -598,14 +608,14 @@ def test_a_part_is_arranged_and_counted_where_the_service_has_no_file_of_the_res
         result.whole = whole  # type: ignore[assignment]
         async with opened(result, width=100, height=5) as seen:
             assert status(await seen.press("]")) == (
-                f"row 1 of 3 │ id INTEGER │ sorted by id desc (only the 3 rows in memory) │ {HELP}"
+                f"row 1 of 3 │ id integer │ sorted by id desc (only the 3 rows in memory) │ {HELP}"
             )
             assert whole.asked == 1
             lines = (await seen.press("l", "s")).split("\n")
             assert [line.rstrip("^v ") for line in lines] == [
                 *("name  VARCHAR", "only the 3 rows in memory, of 6", "", "rows      3", " q to go back")
             ]
-            assert status(await seen.press("q", "=")) == f"row 3 of 6 │ name VARCHAR │ {HELP}"
+            assert status(await seen.press("q", "=")) == f"row 3 of 6 │ name varchar │ {HELP}"
             await seen.press("G")
             await seen.until("6    2")
             lines = (await seen.press("s")).split("\n")
@@ -660,12 +670,12 @@ def test_all_rows_are_arranged_and_counted_by_the_file_of_the_service() -> None:
             await seen.press("]")
             assert [line.strip() for line in (await seen.until("name 1")).split("\n")] == [
                 *("id │ name   │", "4    3 │ name 3 │", "3    2 │ name 2 │", "2    1 │ name 1 │"),
-                f"row 1 of 4 │ id INTEGER │ sorted by id desc │ {HELP}",
+                f"row 1 of 4 │ id integer │ sorted by id desc │ {HELP}",
             ]
             await seen.press("l", "&[1-3]", "enter")
             assert [line.strip() for line in (await seen.until("name 1")).split("\n")] == [
                 *("id │ name   │", "4    3 │ name 3 │", "3    2 │ name 2 │", "2    1 │ name 1 │"),
-                f"row 1 of 3 │ name VARCHAR │ name matches '[1-3]', sorted by id desc │ {HELP}",
+                f"row 1 of 3 │ name varchar │ name matches '[1-3]', sorted by id desc │ {HELP}",
             ]
             lines = (await seen.press("h", "s")).split("\n")
             assert [line.rstrip("^v ") for line in lines] == [
@@ -673,7 +683,7 @@ def test_all_rows_are_arranged_and_counted_by_the_file_of_the_service() -> None:
             ]
             held.error = OutputError("gone\x1b")
             assert status(await seen.press("q", "[")) == (
-                "row 1 of 3 │ id INTEGER │ name matches '[1-3]', sorted by id desc │ gone\\x1b"
+                "row 1 of 3 │ id integer │ name matches '[1-3]', sorted by id desc │ gone\\x1b"
             )
             assert not held.closed
         assert held.closed
@@ -690,7 +700,7 @@ def test_a_result_that_ends_at_a_limit(state: str, counts: bool, said: str) -> N
         result = await Partitions(numbered(3), state=state).result()
         result.row_counts = result.row_counts if counts else None
         async with opened(result, width=100) as seen:
-            assert status(await seen.screen()) == f"row 1 of 3 │ {said}id INTEGER │ {HELP}"
+            assert status(await seen.screen()) == f"row 1 of 3 │ {said}id integer │ {HELP}"
 
     run(work)
 
@@ -709,7 +719,7 @@ def test_a_result_is_browsed_where_it_was_left() -> None:
             again = replace(await Partitions(numbered(3)).result(), statement_id="one")
             await browse(again, None, places)
             assert [status(screen) for screen in drawn.screens if screen.strip()] == [
-                f"row 2 of 3 │ name VARCHAR │ {HELP}"
+                f"row 2 of 3 │ name varchar │ {HELP}"
             ]
 
     run(work)

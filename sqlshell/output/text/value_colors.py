@@ -131,8 +131,8 @@ class ValueColors:
         return f"{color}{lead}{whole}{rest}{end}"
 
     def names(self, text: str) -> str:
-        """Part of a nested value, with the names in it dimmed."""
-        code = self.code("dim")
+        """Part of a nested value, with the names in it colored."""
+        code = self.code("id")
         return _STRING.sub(lambda match: f"{code}{match[1]}{RESET}:" if match[2] else match[0], text) if code else text
 
     def value(self, text: str, value: str | None, column: Column, role: Role | None) -> str:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 from sqlshell.errors import ShellError
 from sqlshell.output.text.cells import printable
+from sqlshell.output.text.type_names import simple_type
 from sqlshell.output.writer import WriterOptions
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.explorer.grid import Grid
@@ -187,10 +188,11 @@ class Explorer:
         grid, pages = self.grid, self.pages
         shown = grid.current
         hidden = len(grid.columns) - len(grid.visible)
+        place = f"column {grid.place + 1:,} of {len(grid.visible):,}: " if grid.cut else ""
         parts = [
             f"row {grid.row + 1:,} of {grid.count:,}" if grid.count else "no rows",
             f"only the first {format_count(pages.total, 'row')}" if pages.truncated or pages.limited else "",
-            f"{printable(shown.column.name)} {printable(shown.column.exact_type)}",
+            f"{place}{printable(shown.column.name)} {printable(simple_type(shown.column.exact_type))}",
             self.sorted,
             format_count(hidden, "hidden column") if hidden else "",
             self.message or "? for help, q to quit",

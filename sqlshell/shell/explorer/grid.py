@@ -67,6 +67,8 @@ class Grid:
         """The rows that are shown: those of the result, or of a part of it in another order."""
         self.columns = [GridColumn(at, column, 0) for at, column in enumerate(pages.columns)]
         self.row = self.place = self.top = self.left = 0
+        self.cut = False
+        """Whether the screen does not show all visible columns."""
         self.frozen = 0
         """How many columns on the left stay in view."""
         self.anchor: tuple[int, int] | None = None
@@ -183,6 +185,7 @@ class Grid:
         self.go(self.row, self.place)
         self._fit([row for row in map(self.line, range(self.top, self.top + self.height)) if row])
         columns = self._columns(width - self._side)
+        self.cut = len(columns) < len(self.visible)
         lines = [self._names(columns, width)]
         if self._heads > 1:
             lines.append(self._types(columns, width))
