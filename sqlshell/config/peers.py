@@ -127,7 +127,7 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "ev": "\\schema NAME shows the definition, and \\e edits the last statement",
     "H": "use \\format html",
     "html": "use \\format html",
-    "own": "it is called \\trust",
+    "own": "it is now \\trust",
     "parse": _PARAMETERS,
     "password": "on PostgreSQL, write ALTER ROLE name PASSWORD '…'; the history does not keep the password",
     "setenv": "\\! runs a shell command; to set an environment variable for it: \\! NAME=VALUE command",

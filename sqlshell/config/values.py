@@ -136,7 +136,7 @@ def resolve(flags: Mapping[str, Any], environ: Mapping[str, str], config: Config
         chosen = DEFAULT_PROFILE
     for name, now in RENAMED.items():
         if (variable := PREFIX + name.upper()) in environ:
-            raise UsageError(f"unknown variable {variable}", f"it is called {BY_NAME[now].variable}")
+            raise UsageError(f"unknown variable {variable}", f"it is now {BY_NAME[now].variable}")
     table = _table(config, chosen)
     # A profile named on the command line goes to its own url, whatever SQLSHELL_URL says.
     beside = bool(profile or flags.get("profile")) and "url" in table

@@ -101,7 +101,7 @@ def test_an_editor_that_saves_nothing(tmp_path: Path, monkeypatch: pytest.Monkey
     with pytest.raises(UsageError, match=r"\Anothing was saved to .*new\.sql\Z"):
         edit_text("", Own(str(tmp_path / "new.sql")), sys.stdin)
     tmp_path.joinpath("old.sql").write_bytes(b"\xff")
-    with pytest.raises(UsageError, match=r"old\.sql is not valid UTF-8\Z"):
+    with pytest.raises(UsageError, match=r"old\.sql: invalid UTF-8\Z"):
         edit_text("", Own(str(tmp_path / "old.sql")), sys.stdin)
 
 

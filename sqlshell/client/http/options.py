@@ -41,12 +41,8 @@ class NetworkOptions(Struct, frozen=True):
             try:
                 context = ssl.create_default_context(cafile=self.ca_file)
             except (OSError, ssl.SSLError) as error:
-                raise UsageError(
-                    f"cannot use the CA file {self.ca_file}: {_reason(error)}",
-                    "expected certificates in PEM format"
-                    if isinstance(error, ssl.SSLError)
-                    else "check the path in --ca-file",
-                ) from None
+                hint = _unopened(error, "--ca-file") or "expected certificates in PEM format"
+                raise UsageError(f"cannot use the CA file {self.ca_file}: {_reason(error)}", hint) from None
         else:
             context = ssl.create_default_context()
             paths = ssl.get_default_verify_paths()
@@ -62,10 +58,9 @@ class NetworkOptions(Struct, frozen=True):
                 context.load_cert_chain(self.client_cert, self.client_key or None, password=_no_password)
             except (OSError, ssl.SSLError, ValueError) as error:
                 names = f"{self.client_cert} {self.client_key}".strip()
-                raise UsageError(
-                    f"cannot use the client certificate {names}: {_reason(error)}",
-                    "the certificate and key must be PEM files, and the key must not have a passphrase",
-                ) from None
+                hint = "the certificate and key must be PEM files, and the key must not have a passphrase"
+                hint = _unopened(error, "--client-cert and --client-key") or hint
+                raise UsageError(f"cannot use the client certificate {names}: {_reason(error)}", hint) from None
         elif self.client_key:
             raise UsageError(
                 "--client-key requires --client-cert", "add --client-cert FILE with the certificate for this key"
@@ -75,6 +70,12 @@ class NetworkOptions(Struct, frozen=True):
 
 def _no_password() -> str:
     raise ValueError("the key has a passphrase")
+
+
+def _unopened(error: Exception, options: str) -> str:
+    """The remedy for a file that cannot be opened; "" for one with other contents than expected."""
+    opened = isinstance(error, ssl.SSLError) or not isinstance(error, OSError)
+    return "" if opened else f"check the path in {options}"
 
 
 def _reason(error: Exception) -> str:

@@ -45,7 +45,7 @@ def edit_text(text: str, path: Own, stdin: TextIO) -> Own:
         except FileNotFoundError:
             raise UsageError(f"nothing was saved to {path}" if path else "no text was saved") from None
         except UnicodeDecodeError:
-            raise UsageError(f"{path or 'the saved text'} is not valid UTF-8") from None
+            raise UsageError(f"{path or 'the saved text'}: invalid UTF-8") from None
         except OSError as error:
             raise UsageError(f"cannot read {path or 'the saved text'}: {reason(error)}") from None
     finally:
