@@ -358,6 +358,8 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
         )
     *others, last = DATABASE_ENDINGS
     ending = f"to create a database, use the extension {', '.join(others)} or {last}"
+    if " " in text:
+        ending = f"to run a statement, use -c; {ending}"
     # A mistyped URL, such as `https//host` or `//host/v2`.
     if text.startswith("//") or re.match(r"https?[/\\;]", text, re.I):
         raise UsageError(f"not a valid URL: {shown_target(text)}", "write a URL as https://host/v2")
