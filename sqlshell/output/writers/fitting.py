@@ -118,12 +118,12 @@ class AutoWriter(SampledWriter):
 
     def _fits_wrapped(self, caps: Mapping[int, int]) -> bool:
         """Whether the screen has room for all lines of values in columns of these widths, and for the rules between."""
-        lines = AROUND
-        for row in self._sample:
+        left = shutil.get_terminal_size().lines - AROUND - 2 * len(self._sample)
+        for row in self._sample if left >= 0 else ():
             values = [(row[at] or "", cap, is_nested(self._columns[at])) for at, cap in caps.items()]
             texts = [(over_lines(value, cap) if nested else value, cap) for value, cap, nested in values]
-            lines += 2 + max((wrapped(text, cap).count("\n") for text, cap in texts), default=0)
-        return lines <= shutil.get_terminal_size().lines
+            left -= max((wrapped(text, cap).count("\n") for text, cap in texts), default=0)
+        return left >= 0
 
     def _excess(self, widths: Sequence[int]) -> int:
         """The cells by which a table is too wide."""
