@@ -701,11 +701,11 @@ def test_the_encoding_is_named_also_where_the_format_is_looked_at(program: Progr
     (tmp_path / "late.jsonl").write_bytes(b'{"a": "caf\xe9"}\n')
     done = program("import", "late.csv", "w.duckdb", "--table", "t", "--create")
     assert (done.code, done.out) == (2, "")
-    assert "error: cannot read late.csv, line 31: the file is not valid UTF-8\n" in done.err
+    assert "error: late.csv, line 31: invalid UTF-8\n" in done.err
     assert "--with ENCODING=latin1" in done.err
     done = program("import", "late.jsonl", "w.duckdb", "--table", "t", "--create")
     assert (done.code, done.out) == (2, "")
-    assert "error: cannot read late.jsonl: the file is not valid UTF-8\n" in done.err
+    assert "error: late.jsonl: invalid UTF-8\n" in done.err
     assert "iconv" in done.err and "ENCODING" not in done.err
 
 

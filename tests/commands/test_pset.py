@@ -164,7 +164,7 @@ def test_vi_keys_from_the_next_prompt_on(tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "-q")
     terminal.prompt()
     terminal.enter("\\pset vi on")
-    terminal.wait("vi is on\n")
+    terminal.wait("Vi is on.\n")
     terminal.type("zselect 41 + 1 as n;")
     terminal.wait("as n;")
     terminal.type("\x1b")

@@ -372,7 +372,7 @@ def test_the_token_of_a_profile_over_tls(tmp_path: Path, authority: Path, config
             engine.dispose()
         engine = sa.create_engine(f"sqlshell+{url.replace('127.0.0.1', 'localhost')}?profile=work")
         with (
-            pytest.warns(Warning, match="the token of profile work is not sent to https://localhost:"),
+            pytest.warns(Warning, match="the token of profile 'work' is not sent to https://localhost:"),
             pytest.raises(sa.exc.OperationalError, match="Hostname mismatch"),
             engine.connect(),
         ):
