@@ -71,7 +71,7 @@ def test_searching_over_partitions(explorer: Terminal) -> None:
 
 def test_sorting_and_filtering_say_of_what(explorer: Terminal) -> None:
     explorer.type("cprice\r]")
-    explorer.wait("price BIGINT │ sorted by price desc │")
+    explorer.wait("price bigint │ sorted by price desc │")
     explorer.type("&99\r")
     explorer.wait("matches '99'")
     explorer.type("=")
