@@ -266,7 +266,7 @@ def test_numbers_in_documents_are_those_of_the_program() -> None:
     )
     given = {option[0]: option[2] for option in SERVE}
     assert f"kept for {given['--retention']:g} hours and within {given['--quota']:g} GiB" in operating
-    assert f"{given['--max-statement']} Mi characters of SQL, {Settings().attachments} attachments of" in operating
+    assert f"{given['--max-statement']} million characters of SQL, {Settings().attachments} attachments of" in operating
     assert f"http://127.0.0.1:{given['--port']}" in service
     defaults = {setting.name: setting.default for setting in SETTINGS}
     assert f"`--retries` ({defaults['retries']})" in client
