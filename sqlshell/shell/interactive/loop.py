@@ -43,7 +43,7 @@ from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.input_drawing import breaks_rows, draw_lightly, erase_broken_rows
+from sqlshell.shell.interactive.editing.input_drawing import breaks_rows, erase_broken_rows, scroll_long_statements
 from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.interactive.history import SuggestFromHistory, suggest_at_once
@@ -401,7 +401,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
     prompt.app.on_reset += lambda _: completer.stop_searching()
     prompt.app.before_render += lambda _: _make_room(prompt)
     suggest_at_once(prompt.default_buffer, SuggestFromHistory())
-    draw_lightly(prompt, continuation)
+    scroll_long_statements(prompt)
     _scroll_long_menus(prompt)
     if breaks_rows(os.environ):
         erase_broken_rows(prompt)
