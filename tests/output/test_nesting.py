@@ -40,7 +40,8 @@ def test_only_whitespace_is_changed(value: object, width: int, escaped: object) 
     [
         (ADDRESS, 52, ADDRESS),
         (ADDRESS, 40, '{"street": "Main St 1",\n "geo": {"lat": 52.5, "lon": 13.4}}'),
-        (ADDRESS, 24, '{"street": "Main St 1",\n "geo":\n   {"lat": 52.5,\n    "lon": 13.4}}'),
+        (ADDRESS, 24, '{"street": "Main St 1",\n "geo": {"lat": 52.5,\n         "lon": 13.4}}'),
+        (ADDRESS, 18, '{"street": "Main St 1",\n "geo":\n   {"lat": 52.5,\n    "lon": 13.4}}'),
         ("[1,2,3,10,20,30,100,200]", 12, "[1, 2, 3,\n 10, 20, 30,\n 100, 200]"),
         ('[ { "a" : 1 } , { "b" : [ ] } ]', 12, '[{"a": 1},\n {"b": []}]'),
     ],

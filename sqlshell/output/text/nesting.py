@@ -93,6 +93,14 @@ def _flat(value: _Container | str) -> str:
     return value if isinstance(value, str) else value.flat
 
 
+def _beside(value: _Container | str, room: int) -> list[str]:
+    """The lines of a container of scalars beside its name; none if they have no room there."""
+    if isinstance(value, str) or any(isinstance(item, _Container) for _, item in value.items):
+        return []
+    lines = [*_lines(value, room, room)]
+    return lines if max(map(cells, lines)) <= room else []
+
+
 def _lines(value: _Container | str, width: int, first: int) -> Iterator[str]:
     """The lines of a value; the first one may have `first` cells.
 
@@ -107,8 +115,10 @@ def _lines(value: _Container | str, width: int, first: int) -> Iterator[str]:
         room = width - 1 - len(after)
         lines = [*_lines(item, room - 2 if name else room, room - cells(name))]
         if name and (len(lines) > 1 or (not isinstance(item, str) and cells(name) + cells(lines[0]) > room)):
-            # A value of several lines stands below its name.
-            lines = [name.rstrip(), *(f"  {each}" for each in lines)]
+            if beside := _beside(item, room - cells(name)):
+                lines = [name + beside[0], *(" " * cells(name) + each for each in beside[1:])]
+            else:
+                lines = [name.rstrip(), *(f"  {each}" for each in lines)]
         else:
             lines[0] = name + lines[0]
         shares = not name and isinstance(item, str) and cells(line) + 1 + cells(lines[0]) + len(after) <= width

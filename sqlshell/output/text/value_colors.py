@@ -29,8 +29,8 @@ _IDENTIFIER = re.compile(
 
 _UUID = re.compile(r"[0-9a-fA-F]{8}-(?:[0-9a-fA-F]{4}-){3}[0-9a-fA-F]{12}")
 _WHOLE = re.compile(r"( *[+-]?)(\d+)(.*)", re.DOTALL)
-_STRING = re.compile(r'("(?:[^"\\]|\\.)*+")(:)?')
-"""A string of a nested value, and the colon that makes it a name."""
+_STRING = re.compile(r'("(?:[^"\\]|\\.)*+")(:)?|\bnull\b')
+"""A string of a nested value, and the colon that makes it a name; or a null."""
 _SPECIAL_NUMBER = re.compile("[eEay]")
 """A number in a form of its own: 1e+20, NaN, Infinity."""
 _SAMPLED = 20
@@ -131,9 +131,14 @@ class ValueColors:
         return f"{color}{lead}{whole}{rest}{end}"
 
     def names(self, text: str) -> str:
-        """Part of a nested value, with the names in it colored."""
-        code = self.code("id")
-        return _STRING.sub(lambda match: f"{code}{match[1]}{RESET}:" if match[2] else match[0], text) if code else text
+        """Part of a nested value, with the names and nulls in it colored."""
+
+        def colored(match: re.Match[str]) -> str:
+            if match[1] is None:
+                return self.painted(match[0], "null")
+            return f"{self.painted(match[1], 'id')}:" if match[2] else match[0]
+
+        return _STRING.sub(colored, text) if self._codes else text
 
     def value(self, text: str, value: str | None, column: Column, role: Role | None) -> str:
         """One line of a value, possibly with spaces around it; `role` is that of its column."""

@@ -118,7 +118,7 @@ class AutoWriter(SampledWriter):
 
     def _fits_wrapped(self, caps: Mapping[int, int]) -> bool:
         """Whether the screen has room for all lines of values in columns of these widths, and for the rules between."""
-        left = shutil.get_terminal_size().lines - AROUND - 2 * len(self._sample)
+        left = shutil.get_terminal_size().lines - AROUND - (2 * len(self._sample) - 1)
         for row in self._sample if left >= 0 else ():
             values = [(row[at] or "", cap, is_nested(self._columns[at])) for at, cap in caps.items()]
             texts = [(over_lines(value, cap) if nested else value, cap) for value, cap, nested in values]

@@ -1,9 +1,9 @@
-"""The plan of EXPLAIN as an indented tree with a line for each operator, made of the boxes that DuckDB draws."""
+"""The plan of EXPLAIN as an indented tree, made of the boxes that DuckDB draws."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from msgspec import Struct
@@ -16,31 +16,54 @@ from sqlshell.result import Batch
 _BOX: Final = re.compile(r"╭─ ([^╭╮│─┴┸┚]+) [─┴┸┚┖]+╮|╭─+╮")
 _FIELD: Final = re.compile(r"[A-Z][A-Za-z ]*:(?: |$)")
 _ROWS: Final = re.compile(r"~?[\d,]+ rows?\b")
-_INTERNAL: Final = "__internal_"
-"""In the names of functions with which DuckDB prepares values for its own operators."""
-STEP: Final = 2
+_PART: Final = re.compile(r"(?:[^,()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+")
+"""An expression of a list; its brackets are three deep at most."""
+_PLACE: Final = re.compile(r"#(\d+)")
+"""A column of the operator below, by its number."""
+_PREPARED: Final = re.compile(r"__internal_\w+\(([^()]*)\)")
+"""A call with which DuckDB prepares a value for its own operators."""
+_UNTOLD: Final = "Type: Sequential Scan"
+"""What the name of an operator says too."""
+STEP: Final = 4
 """The cells by which an operator is indented below the one that it feeds."""
 
 
-class Operator(Struct, frozen=True):
-    """One operator: its name, what it does, and how many rows it makes; `depth` 0 is the one that makes the result."""
+class Operator(Struct):
+    """An operator: its name, how many rows it makes, what it does as `Key: value`, and those that feed it."""
 
     title: str
-    details: list[str]
     rows: str
-    depth: int
+    details: list[str]
+    below: list[Operator]
+
+    @property
+    def prepares(self) -> bool:
+        """Whether it only prepares values for another operator."""
+        return self.title == "Projection" and any(_PREPARED.search(detail) for detail in self.details)
+
+    def outputs(self) -> Sequence[str]:
+        """The expressions of its columns as far as they are known."""
+        listed = [detail.partition(": ") for detail in self.details]
+        made = [value for key, _, value in listed if key in {"Groups", "Projections", "Aggregates"}]
+        if made:
+            return [self.explained(part[0].strip()) for part in _PART.finditer(", ".join(made))]
+        return self.below[0].outputs() if len(self.below) == 1 else []
+
+    def explained(self, text: str) -> str:
+        """An expression with the columns of the operator below in place of their numbers."""
+        inputs = self.below[0].outputs() if len(self.below) == 1 else []
+        plain = _PREPARED.sub(r"\1", text)
+        return _PLACE.sub(lambda match: dict(enumerate(inputs)).get(int(match[1]), match[0]), plain)
 
 
 class _Box(Struct):
-    """A box in a drawing: its lines and columns, which its frame takes, and the box that is above it."""
+    """A box in a drawing: its lines and columns, which its frame takes."""
 
-    title: str
     top: int
     left: int
     right: int
-    bottom: int = 0
-    above: _Box | None = None
-    below: list[_Box] = []
+    bottom: int
+    operator: Operator
 
 
 class PlanWriter(Writer):
@@ -54,42 +77,63 @@ class PlanWriter(Writer):
     def write(self, batch: Batch) -> Iterable[bytes]:
         for row in batch.rows:
             text = printable((row[-1] or "").strip("\n"), "\n")
-            tree = operators(text)
-            yield encode("".join(map(self._line, tree)) if tree else f"{text}\n")
+            trees = operators(text)
+            lines = (line for tree in trees for line in self._lines(tree, 0))
+            yield encode("".join(f"{line}\n" for line in lines) if trees else f"{text}\n")
 
-    def _line(self, operator: Operator) -> str:
-        """An operator, how many rows it makes, and what it does, which goes on in further lines."""
-        indent, margin = " " * STEP * operator.depth, " " * STEP * (operator.depth + 2)
-        head = "  ".join(filter(None, [operator.title, operator.rows]))
-        plain = "  ".join(filter(None, [head, " · ".join(operator.details)]))
-        first, *rest = wrapped(plain, max(len(head), 20, self._width - len(margin))).split("\n")
-        painted = [self._paint(operator.title, "header")]
-        if operator.rows:
-            painted.append(self._paint(operator.rows, "dim"))
-        lines = [indent + "  ".join(painted) + first[len(head) :], *(margin + line for line in rest)]
-        return "\n".join(lines) + "\n"
+    def _lines(self, operator: Operator, depth: int) -> Iterator[str]:
+        if not operator.prepares:
+            indent = " " * STEP * depth
+            tables = [detail.partition(": ")[2] for detail in operator.details if detail.startswith("Table: ")]
+            title = " on ".join([operator.title, *tables])
+            arrow = f"{indent[:-3]}-> " if depth else ""
+            rows = f"  {self._paint(operator.rows, 'dim')}" if operator.rows else ""
+            yield f"{arrow}{self._paint(title, 'header')}{rows}"
+            told = [detail for detail in operator.details if not detail.startswith(("Table: ", _UNTOLD))]
+            for detail in sorted(told, key=lambda each: each.startswith("Projections: ")):
+                plain = operator.explained(detail.removeprefix(f"{operator.title}: "))
+                for number, line in enumerate(wrapped(plain, max(20, self._width - len(indent) - STEP)).split("\n")):
+                    yield f"{indent}{'  ' if number else ''}  {line}"
+            depth += 1
+        for one in operator.below:
+            yield from self._lines(one, depth)
 
 
 def operators(text: str) -> list[Operator]:
-    """The operators of a drawn plan, each before those that feed it; empty if the text is no such drawing."""
+    """The operators of a drawn plan that make the results; empty if the text is no such drawing."""
     lines = text.split("\n")
     boxes = list(_boxes(lines))
     if len(boxes) != text.count("╭"):
         return []
+    tops: list[Operator] = []
     for box in boxes:
-        box.above = _above(box, boxes, lines)
-        if box.above is not None:
-            box.above.below.append(box)
-    return [operator for box in boxes if box.above is None for operator in _tree(box, lines, 0)]
+        above = _above(box, boxes, lines)
+        (above.operator.below if above is not None else tops).append(box.operator)
+    return tops
 
 
 def _boxes(lines: list[str]) -> Iterator[_Box]:
     for number, line in enumerate(lines):
         for match in _BOX.finditer(line):
-            box = _Box(match[1] or "", number, match.start(), match.end() - 1, below=[])
-            below = (at for at in range(number + 1, len(lines)) if lines[at][box.left : box.left + 1] == "╰")
-            box.bottom = next(below, number)
-            yield box
+            left, right = match.start(), match.end() - 1
+            below = (at for at in range(number + 1, len(lines)) if lines[at][left : left + 1] == "╰")
+            bottom = next(below, number)
+            inside = [line[left + 1 : right].removeprefix(" ").rstrip() for line in lines[number + 1 : bottom]]
+            yield _Box(number, left, right, bottom, _operator(match[1] or "", inside))
+
+
+def _operator(title: str, lines: list[str]) -> Operator:
+    """An operator of the words in its box."""
+    details: list[str] = []
+    rows = ""
+    for words in lines:
+        if _ROWS.match(words):
+            rows = " ".join(words.split())
+        elif _FIELD.match(words) or not details:
+            details.append(words.strip())
+        else:
+            details[-1] += f" {words.strip()}"
+    return Operator(title, rows, details, [])
 
 
 def _above(box: _Box, boxes: list[_Box], lines: list[str]) -> _Box | None:
@@ -105,21 +149,3 @@ def _above(box: _Box, boxes: list[_Box], lines: list[str]) -> _Box | None:
 
 def _leads_on(box: _Box, lines: list[str]) -> bool:
     return lines[box.bottom][box.left + 1 : box.right].strip("─") != ""
-
-
-def _tree(box: _Box, lines: list[str], depth: int) -> Iterator[Operator]:
-    details: list[str] = []
-    rows = ""
-    for line in lines[box.top + 1 : box.bottom]:
-        words = line[box.left + 1 : box.right].removeprefix(" ").rstrip()
-        if _ROWS.match(words):
-            rows = " ".join(words.split())
-        elif _FIELD.match(words) or not details:
-            details.append(words.strip())
-        else:
-            details[-1] += f" {words.strip()}"
-    if not (box.title == "Projection" and any(_INTERNAL in detail for detail in details)):
-        yield Operator(box.title, details, rows, depth)
-        depth += 1
-    for one in box.below:
-        yield from _tree(one, lines, depth)
