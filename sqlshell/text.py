@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
 MASK: Final = "***"
@@ -44,6 +44,11 @@ def format_count(number: float, noun: str, plural: str = "") -> str:
 def was_or_were(number: int) -> str:
     """The verb after such a number: `was` or `were`."""
     return "was" if number == 1 else "were"
+
+
+def any_of(words: Sequence[str]) -> str:
+    """Several words as a choice: `a, b or c`."""
+    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def not_run(*counts: tuple[int, str], before: str = "") -> str:

@@ -55,8 +55,8 @@ def test_the_statement_before_copy_is_sent_again(program: Program) -> None:
     [
         ("\\copy t to 'missing/a.csv'", "cannot write to missing/a.csv"),
         ("\\copy t to stdin", "expected STDOUT, PSTDOUT, PROGRAM or a file"),
-        ("\\copy t to 'a.csv' (create)", "the option create applies only to COPY FROM"),
-        ("\\copy t from 'a.csv' (force_quote *)", "the option force_quote applies only to COPY TO"),
+        ("\\copy t to 'a.csv' (create)", "the option CREATE applies only to COPY FROM"),
+        ("\\copy t from 'a.csv' (force_quote *)", "the option FORCE_QUOTE applies only to COPY TO"),
         ("\\copy (select error('boom')) to 'a.csv'", "boom"),
         ("\\copy (insert into t values (3)) to 'a.csv'", "\\copy: INSERT returns no rows"),
         ("\\copy t to program 'exit 3'", "the command 'exit 3' failed with exit code 3"),

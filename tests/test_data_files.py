@@ -169,8 +169,8 @@ def test_what_duckdb_does_not_keep_of_parquet_is_a_warning(program: Program, tmp
     pq.write_table(table, tmp_path / "p.parquet", use_deprecated_int96_timestamps=True)
     done = program("import", "p.parquet", "w.duckdb", "--table", "t", "--create")
     assert done.code == 0, done
-    assert "warning: p.parquet, column d: decimals of 40 digits are read as DOUBLE" in done.err
-    assert "warning: p.parquet, column t: timestamps of the type INT96 are read as microseconds" in done.err
+    assert 'warning: p.parquet, column "d": decimals of 40 digits are read as DOUBLE' in done.err
+    assert 'warning: p.parquet, column "t": timestamps of the type INT96 are read as microseconds' in done.err
     assert "column n" not in done.err
 
 

@@ -160,7 +160,7 @@ def test_what_is_not_there(capsys: pytest.CaptureFixture[str], tmp_path: Path) -
     assert (code, [item[1] for item in failing(found).values()]) == (3, [advice])
     assert "first response" not in found
     code, found = told(capsys, tmp_path, "http://name.invalid/v2")
-    assert failing(found)["name"][1] == "check the host name, DNS and VPN"
+    assert failing(found)["name"][1] == "check its spelling, DNS and VPN"
     assert (code, "connection" in found) == (3, False)
 
 

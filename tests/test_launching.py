@@ -145,7 +145,7 @@ def test_a_database_in_memory_is_a_target(config: Config) -> None:
         ),
         ("dctor", "'dctor' is not a URL, profile or existing file", "did you mean sqlshell doctor?"),
         ("qqqqqq", "'qqqqqq' is not a URL, profile or existing file", OTHERWISE),
-        ("no/where.duckdb", "cannot create where.duckdb: no is not a directory", ""),
+        ("no/where.duckdb", "cannot create where.duckdb: directory no does not exist", "create the directory first"),
         ("a.csv", "cannot read a.csv: no such file or directory", ""),
         ("https//host/v2", "not a valid URL: ***", "write a URL as https://host/v2"),
         ("basic", "'basic' is not a URL, profile or existing file", OTHERWISE),

@@ -382,7 +382,7 @@ def test_bad_commands(program: Program, tmp_path: Path, command: str, said: str)
 def test_options_are_checked_before_a_command_runs(program: Program, tmp_path: Path) -> None:
     command = "\\copy t from program 'touch ran' with (format csv, max_errors 'x')"
     done = program("w.duckdb", "-c", "create table t (a int)", "-c", command)
-    assert "max_errors must be a number" in done.err
+    assert "MAX_ERRORS must be a number" in done.err
     assert not (tmp_path / "ran").exists()
 
 

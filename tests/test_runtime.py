@@ -44,7 +44,7 @@ def raised(error: Exception) -> Exception:
 )
 def test_a_bug_is_one_line(error: Exception, doing: str, text: str) -> None:
     bug = bug_of(raised(error), doing)
-    assert bug.message.startswith(f"bug in sqlshell {__version__}: {text}; please report this line (for a traceback")
+    assert bug.message.startswith(f"bug in sqlshell {__version__}: {text}; report this line (for a traceback")
     assert bug.__cause__ is error
 
 

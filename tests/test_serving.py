@@ -56,7 +56,10 @@ from tests.conftest import Program
             ["--engine", "postgresql", "--engine-url", "postgresql://x", "--memory", "1GB"],
             ["--memory cannot be used with --engine postgresql"],
         ),
-        (["--new-token"], ["--new-token requires --data DIR", "tokens are stored in the data directory"]),
+        (
+            ["--new-token"],
+            ["--new-token requires --data DIR or --state-url URL", "add the option that the service runs with"],
+        ),
         (["--role", "owner"], ["--role requires --new-token"]),
         (["--organization", "local"], ["--organization requires --new-token"]),
     ],

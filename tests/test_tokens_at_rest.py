@@ -82,7 +82,7 @@ def test_a_command_prints_the_token() -> None:
     for command in ("true", "echo one two", "printf 'one\\ntwo'"):
         assert refused(lambda command=command: run_token_command(command)) == (  # type: ignore[misc]
             "token_command did not print exactly one token",
-            "expected one line with the token",
+            "make it print one line with only the token",
         )
     assert refused(lambda: run_token_command("echo t0ken; exit 3")) == (
         "token_command failed with exit code 3",

@@ -75,6 +75,8 @@ class _Part:
             raise UsageError(f"{place} is a directory")
         if place.exists() and not force:
             raise UsageError(f"{place} already exists", "use --force to overwrite it")
+        if not place.parent.exists():
+            raise UsageError(f"directory {place.parent} does not exist", "create the directory first")
         if not place.parent.is_dir():
             raise UsageError(f"{place.parent} is not a directory")
         self._place = place

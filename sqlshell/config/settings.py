@@ -418,8 +418,8 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
             _words("default", "terse", "verbose", "sqlstate"),
             default="default",
         ),
-        _flag("quiet", "print fewer messages on stderr", SWITCH, short="-q", often=True),
-        _flag("verbose", "print more messages on stderr; repeatable", COUNT, short="-v"),
+        _flag("quiet", "print fewer messages to stderr", SWITCH, short="-q", often=True),
+        _flag("verbose", "print more messages to stderr; repeatable", COUNT, short="-v"),
     ),
 }
 

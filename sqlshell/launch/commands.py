@@ -18,9 +18,9 @@ from sqlshell.errors import UsageError
 from sqlshell.launch.options import SUBCOMMANDS, Choice, Command, Option, argument, lists_all, option_of
 from sqlshell.version import __version__
 
-EXAMPLES: Final = """\b
+EXAMPLES: Final = """\
 Examples:
-  sqlshell                                    the embedded service, in memory
+  sqlshell                                    DuckDB in memory
   sqlshell work.duckdb                        the same, on a database file
   sqlshell sales.parquet -c 'from sales limit 5'
   seq 9 | sqlshell - -c 'from stdin'          data on stdin
@@ -28,7 +28,6 @@ Examples:
   sqlshell -f load.sql -c 'from t' -o t.csv   -c and -f run in the order given
 """
 DETAILS: Final = """
-\b
 Formats: table, vertical (for the screen); markdown, html, xlsx (documents);
 csv, tsv, json, jsonl, insert, unaligned (text for programs); parquet, arrow,
 arrows (typed columns).
@@ -82,8 +81,7 @@ class ShellCommand(Command):
             formatter.write_dl(list(SUBCOMMANDS.items()))
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        self.epilog = EXAMPLES + DETAILS if lists_all(ctx) else EXAMPLES
-        super().format_epilog(ctx, formatter)
+        formatter.write("\n" + EXAMPLES + (DETAILS if lists_all(ctx) else ""))
 
 
 def shell_command() -> click.Command:
@@ -121,7 +119,7 @@ def shell_command() -> click.Command:
                 ["-A", "--no-align"],
                 group=OUTPUT,
                 is_flag=True,
-                help="unaligned output, as psql -A (--format unaligned)",
+                help="unaligned output, like psql -A (--format unaligned)",
             ),
             Option(
                 ["-x", "--expanded"],

@@ -252,5 +252,5 @@ def run_token_command(command: str) -> str:
     if done.returncode:
         raise UsageError(f"token_command failed with exit code {done.returncode}", "run it in a terminal to see why")
     if not text or len(text.split()) != 1:
-        raise UsageError("token_command did not print exactly one token", "expected one line with the token")
+        raise UsageError("token_command did not print exactly one token", "make it print one line with only the token")
     return text

@@ -157,8 +157,8 @@ async def _reach(target: Target, network: NetworkOptions) -> tuple[list[Finding]
     try:
         addresses = await loop.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     except OSError as error:
-        unknown = f"cannot resolve {target.host}: {error}"
-        return [Finding("name", unknown, False, "check the host name, DNS and VPN")], False
+        failed = connection_failed(target.name, error)
+        return [Finding("name", failed.message, False, failed.hint)], False
     names = ", ".join(dict.fromkeys(str(item[4][0]) for item in addresses))
     report = [Finding("name", f"{names} in {_ms(began)}")]
     began = time.perf_counter()

@@ -250,7 +250,8 @@ def serve(given: Mapping[str, Any], streams: Streams) -> int:
     data = Path(given["data"]) if given["data"] else None
     if given["new_token"]:
         if data is None and not given["state_url"]:
-            raise UsageError("--new-token requires --data DIR", "tokens are stored in the data directory")
+            cause = "--new-token requires --data DIR or --state-url URL"
+            raise UsageError(cause, "add the option that the service runs with")
         from sqlshell.service.server import new_token
 
         roles = given["role"] or (least_role(),)
@@ -392,10 +393,10 @@ def _check_peers(given: Mapping[str, Any], *, server: bool) -> None:
             raise UsageError(f"--state-url requires --{name.replace('_', '-')}", why)
     url = given["peer_url"]
     if url and not _is_service(url):
-        raise UsageError("--peer-url is not a valid URL", "example: http://10.0.0.5:8765")
+        raise UsageError(f"--peer-url: {url!r} is not a valid URL", "example: http://10.0.0.5:8765")
     if not url and (given["uds"] or given["host"] in {"0.0.0.0", "::"}):
         raise UsageError(
-            f"--state-url requires --peer-url with {'--uds' if given['uds'] else '--host ' + given['host']}",
+            f"--state-url with {'--uds' if given['uds'] else '--host ' + given['host']} requires --peer-url",
             "set the URL at which the other processes reach this one, such as http://10.0.0.5:8765",
         )
 

@@ -32,7 +32,7 @@ def spec_of(main: click.Command, summaries: Mapping[str, str], program: click.Co
         "name": "sqlshell",
         "version": __version__,
         "help": main.help or "",
-        "epilog": (main.epilog or "").replace("\b\n", ""),
+        "epilog": main.epilog or "",
         **_parameters(main),
         "subcommands": [
             {"name": name, "summary": summary, "help": command.help or "", **_parameters(command)}

@@ -90,7 +90,7 @@ def fetch(statement_id: str, target: str | None, output: str | None, **given: An
     Option(["--input-format"], type=Choice(DATA_FORMATS), help="format of FILE, if its extension does not say it"),
     Option(["--with"], metavar="OPTIONS", help="options of \\copy, such as \"HEADER, DELIMITER ';'\""),
     Option(["--max-errors"], metavar="N", help="skip up to N rows that cannot be converted"),
-    Option(["--rejects"], metavar="FILE", help="write the rows that cannot be converted to FILE"),
+    Option(["--rejects"], metavar="FILE", help="write to FILE the rows that cannot be converted"),
     Option(["--round"], is_flag=True, help="round or shorten values to fit their column"),
     Option(["--resume"], is_flag=True, help="continue an interrupted import of the same file"),
     Option(

@@ -17,7 +17,7 @@ from sqlshell.context import SessionContext, is_timezone
 from sqlshell.errors import MISSING, UsageError, reason
 from sqlshell.runtime.files import COMPRESSED_ENDINGS, DATA_ENDINGS, DATABASE_ENDINGS, expanded, without_compression
 from sqlshell.service.engines.servers import SERVERS
-from sqlshell.text import MASK, did_you_mean
+from sqlshell.text import MASK, any_of, did_you_mean
 
 _LIBPQ = re.compile(r"(?:\A|\s)(?:host|hostaddr|port|dbname|user|password|service)\s*=")
 """In a connection string of libpq."""
@@ -349,15 +349,16 @@ def _local_service(text: str, profiles: Iterable[str] | None = None) -> LocalSer
         return LocalService(database=path)
     if bare.endswith(DATABASE_ENDINGS):
         if not path.parent.is_dir():
-            raise UsageError(f"cannot create {path.name}: {shown_target(str(path.parent))} is not a directory")
+            folder, exists = shown_target(str(path.parent)), path.parent.exists()
+            why = f"{folder} is not a directory" if exists else f"directory {folder} does not exist"
+            raise UsageError(f"cannot create {path.name}: {why}", "" if exists else "create the directory first")
         return LocalService(database=path)
     if _LIBPQ.search(text):
         raise UsageError(
             "a libpq connection string is not a TARGET",
             "write it as a URL: postgresql://USER@HOST/DATABASE?OPTION=VALUE",
         )
-    *others, last = DATABASE_ENDINGS
-    ending = f"to create a database, use the extension {', '.join(others)} or {last}"
+    ending = f"to create a database, use the extension {any_of(DATABASE_ENDINGS)}"
     if " " in text:
         ending = f"to run a statement, use -c; {ending}"
     # A mistyped URL, such as `https//host` or `//host/v2`.

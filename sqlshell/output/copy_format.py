@@ -61,16 +61,16 @@ def copy_format(copy: CopyStatement) -> CopyFormat:
     copy.check()
     given = copy.options
     if other := next((name for name in given if name not in KNOWN | WRITTEN), ""):
-        raise UsageError(f"COPY TO: the option {other} applies only to COPY FROM")
+        raise UsageError(f"COPY TO: the option {other.upper()} applies only to COPY FROM")
     by_name = None if copy.stream or copy.program else format_for_path(copy.place)
     if by_name is not None and by_name.name == "table":
         by_name = None
     named = given.get("format", "")
     chosen = format_named("tsv" if named == "text" else named) if named else by_name or format_named("tsv")
     if given.get("encoding", "utf8").lower() not in UTF8:
-        raise UsageError(f"COPY TO: encoding {given['encoding']!r} is not supported", "files are written in UTF-8")
+        raise UsageError(f"COPY TO: ENCODING {given['encoding']!r} is not supported", "files are written in UTF-8")
     if other := next((name for name in given if name not in _APPLY.get(chosen.name, _ALWAYS)), ""):
-        raise UsageError(f"COPY TO: {other} does not apply to the format {_shown(chosen)}")
+        raise UsageError(f"COPY TO: {other.upper()} does not apply to the format {_shown(chosen)}")
     header = None
     if chosen.name in _APPLY:
         header = given["header"] == "true" if "header" in given else not named and by_name is not None
@@ -92,13 +92,13 @@ def _factory(chosen: Format, given: Mapping[str, str]) -> Callable[[WriterOption
     null = given.get("null", "")
     if chosen.name == "tsv":
         if delimiter in _NO_DELIMITER:
-            raise UsageError(f"COPY TO: delimiter cannot be {delimiter!r} in the format text")
+            raise UsageError(f"COPY TO: DELIMITER cannot be {delimiter!r} in the format text")
         _check_null(null, delimiter)
         return lambda options: text_writer(options, delimiter)
     quote = _single("quote", given.get("quote", '"'))
     escape = _single("escape", given.get("escape", quote))
     if delimiter == quote:
-        raise UsageError("COPY TO: delimiter and quote must be different")
+        raise UsageError("COPY TO: DELIMITER and QUOTE must be different")
     _check_null(null, delimiter, quote)
     names = given.get("force_quote", "")
     if not names and (delimiter, quote, escape, null) == (",", '"', '"', ""):
@@ -109,13 +109,13 @@ def _factory(chosen: Format, given: Mapping[str, str]) -> Callable[[WriterOption
 
 def _single(name: str, value: str) -> str:
     if len(value.encode()) != 1 or value in "\r\n":
-        raise UsageError(f"COPY TO: {name} must be a single one-byte character, not {value!r}")
+        raise UsageError(f"COPY TO: {name.upper()} must be a single one-byte character, not {value!r}")
     return value
 
 
 def _check_null(null: str, *signs: str) -> None:
     if any(sign in null for sign in ("\r", "\n", *signs)):
-        raise UsageError(f"COPY TO: null cannot be {null!r}: it contains a delimiter, quote or line break")
+        raise UsageError(f"COPY TO: NULL cannot be {null!r}: it contains a delimiter, quote or line break")
 
 
 def text_writer(options: WriterOptions, delimiter: str) -> TsvWriter:

@@ -25,7 +25,7 @@ def bug_of(error: Exception, doing: str = "") -> Bug:
     message = f"{type(cause).__name__}: {detail}" if detail else type(cause).__name__
     at = f"{doing}: " if doing else ""
     bug = Bug(
-        f"bug in sqlshell {__version__}: {at}{message} ({_place(cause)}); please report this line"
+        f"bug in sqlshell {__version__}: {at}{message} ({_place(cause)}); report this line"
         f" (for a traceback, set {TRACEBACK}=1; for the versions, run sqlshell doctor)"
     )
     bug.__cause__ = error

@@ -288,7 +288,8 @@ def _unix(path: Path) -> socket.socket:
         if path.is_socket():
             with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
                 probe.connect(str(path))
-                raise UsageError(f"another service is already listening on {path}")
+                cause = f"another service is already listening on {path}"
+                raise UsageError(cause, "stop it first, or choose another path")
             path.unlink()
         elif path.exists():
             raise UsageError(f"{path} exists but is not a socket", "remove it or choose another path")

@@ -231,7 +231,7 @@ def _rows(connection: Connection, sql: str, **given: Any) -> Sequence[Any]:
     engine = getattr(connection.dialect, "service_engine", "")
     if engine:
         raise NotSupportedError(
-            f"this dialect reflects databases of DuckDB, and the service's engine is {engine}",
+            f"this dialect reflects only DuckDB databases, but the service's engine is {engine}",
             hint="add engine=postgresql to the URL's parameters" if engine == "postgresql" else "",
         )
     return connection.execute(text(sql), given).fetchall()

@@ -375,7 +375,7 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
 def test_where_a_file_cannot_be_nothing_is_requested(tmp_path: Path) -> None:
     kept = Kept()
     with serving(kept) as url:
-        for place, words in ((tmp_path, "is a directory"), (tmp_path / "no" / "f", "is not a directory")):
+        for place, words in ((tmp_path, "is a directory"), (tmp_path / "no" / "f", "no does not exist")):
             with pytest.raises(UsageError, match=words):
                 get(url, place, force=True)
     assert kept.ranges == []

@@ -362,7 +362,7 @@ def reading(source: Source, columns: Sequence[Column], rows: int) -> None:
 @pytest.mark.parametrize(
     ("values", "told", "said"),
     [
-        ("1::BIGINT AS c0", [("a", "INTEGER")], "has the type BIGINT for INTEGER"),
+        ("1::BIGINT AS c0", [("a", "INTEGER")], 'has the type BIGINT for column "a"; expected INTEGER'),
         ("{'a': 1} AS c0", [("a", "STRUCT<a INTEGER>")], "has the type STRUCT"),
         ("1::HUGEINT::DOUBLE AS c0", [("a", "DECIMAL(39,0)")], "has the type DOUBLE"),
         ("1.5::DECIMAL(5,1) AS c0", [("a", "DECIMAL(4,1)")], "has the type DECIMAL(5,1)"),

@@ -185,7 +185,7 @@ def test_no_commands(program: Program) -> None:
         ("select 1 \\watch x", "not a number", 2),
         ("select 1 \\watch i=-1", "at least 0", 2),
         ("\\w", "requires FILE", 2),
-        ("\\w x.sql", "no statement to write", 2),
+        ("\\w x.sql", "query buffer is empty", 2),
         ("select 1 \\w nope/x.sql", "cannot write", 1),
         ("\\cd nope", "cannot change to nope", 2),
         ("\\ir nope.sql", "nope.sql", 2),
@@ -433,7 +433,7 @@ def test_the_scripts_behind_a_failure_are_told(program: Program, tmp_path: Path)
     (tmp_path / "a.sql").write_text("select 1;")
     done = program("-q", "-c", "select 1 as a", "-c", "selec 2", "-c", "select 3", "-f", "a.sql", "-f", "a.sql")
     assert done.code == 1
-    assert "warning: 1 more -c and 2 more -f were not run" in done.err
+    assert "warning: 1 later -c and 2 later -f were not run" in done.err
     assert "not run" not in program("-q", "-c", "select 1 as a", "-c", "selec 2").err
     assert "not run" not in program("-q", "--on-error", "continue", "-c", "selec 2", "-c", "select 3").err
 

@@ -542,12 +542,12 @@ def test_names_with_a_line_end_are_not_proposed_in_statements() -> None:
 KEPT: dict[str, tuple[str, str, int]] = {
     "a column is no option of the shell": (
         "select 'off' as \"ON_ERROR_STOP\", 2 as b \\gset\n\\echo [:{?b}]\nselect 1/;\n\\echo on",
-        "column ON_ERROR_STOP has the name",
+        'column "ON_ERROR_STOP" has the name',
         2,
     ),
-    "nor does a NULL unset one": ('select null as "ON_ERROR_STOP" \\gset\n', "column ON_ERROR_STOP has the name", 2),
+    "nor does a NULL unset one": ('select null as "ON_ERROR_STOP" \\gset\n', 'column "ON_ERROR_STOP" has the name', 2),
     "nor with a prefix that makes it one": ("select 'off' as \"STOP\" \\gset ON_ERROR_\n", "ON_ERROR_STOP", 2),
-    "nor what scripts decide by": ("select 'false' as \"ERROR\" \\gset\n", "column ERROR has the name", 2),
+    "nor what scripts decide by": ("select 'false' as \"ERROR\" \\gset\n", 'column "ERROR" has the name', 2),
     "an option takes no value of a service": (
         "select 'off' as v \\gset\n\\set ON_ERROR_STOP :v\n",
         "the value of ON_ERROR_STOP cannot be :v: the value came from the service",

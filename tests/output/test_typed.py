@@ -325,5 +325,5 @@ def test_a_table_of_texts_has_the_strings_and_is_bounded(
     monkeypatch.setattr(text_table, "DISK_BYTES", size)
     assert asyncio.run(read()) == given
     monkeypatch.setattr(text_table, "DISK_BYTES", size - 1)
-    with pytest.raises(OutputError, match="is larger than 0 GB"):
+    with pytest.raises(OutputError, match="is larger than 0 GiB"):
         asyncio.run(read())

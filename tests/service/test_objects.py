@@ -168,7 +168,7 @@ def test_a_backslash_command_is_a_statement_that_fails(client: Client) -> None:
     for sql, name in (("\\! echo x", "!"), ("select 1; \\q", "q"), ("\\d", "d"), (".tables", "tables")):
         answer = client.run(sql)
         assert answer["sqlState"] == "42601"
-        assert f"{name}' is a shell command" in answer["message"].replace('"', "'"), answer["message"]
+        assert f"{name}' is a backslash command of sqlshell" in answer["message"].replace('"', "'"), answer["message"]
 
 
 @pytest.mark.parametrize(

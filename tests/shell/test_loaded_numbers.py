@@ -54,7 +54,7 @@ def test_digits_that_no_type_keeps_are_reported(tmp_path: Path, numbers: tuple[s
     loaded = read(tmp_path, name, data)
     assert loaded.types == ["DOUBLE"]
     assert loaded.warnings == [
-        f"{name}, column n: some numbers have more digits than a DOUBLE can store; "
+        f'{name}, column "n": some numbers have more digits than a DOUBLE can store; '
         "create the table with a VARCHAR column to keep all digits"
     ]
 

@@ -228,7 +228,7 @@ def test_records_with_a_fraction_are_bad_rows_of_integers(tmp_path: Path, name: 
 def test_dates_with_two_meanings_are_told(tmp_path: Path, dates: list[str], told: str) -> None:
     type_ = "TIMESTAMP(6)" if ":" in dates[0] else "DATE"
     said = Loaded(tmp_path, "a.csv", "\n".join(["d", *dates, ""]), d=type_).dates
-    assert [each.startswith(f"a.csv, column d: {told}") for each in said] == ([True] if told else [])
+    assert [each.startswith(f'a.csv, column "d": {told}') for each in said] == ([True] if told else [])
 
 
 @pytest.mark.parametrize(

@@ -102,9 +102,7 @@ def connection_failed(name: str, error: BaseException, *, local: bool = False) -
             hint = "the service may not use TLS: try http://" if failed.cause is Cause.NOT_TLS else ""
             return Unreachable(f"TLS handshake with {name} failed: {failed.reason}", hint)
         case Cause.HOST_NAME:
-            return Unreachable(
-                f"cannot resolve the host name of {name}", "check the spelling and the network connection"
-            )
+            return Unreachable(f"cannot resolve the host name of {name}", "check its spelling, DNS and VPN")
         case Cause.REFUSED:
             hint = "check that the service is running" + ("" if local else " and that the port is correct")
             return ConnectionFailed(f"connection refused by {name}", hint)

@@ -284,7 +284,8 @@ class ResultTable(ParquetTable):
             type_id = kind.partition("(")[0].lower()
             fits = type_id in _STORED.get(column.type, ()) or (type_id == "decimal" and kind == column.type)
             if kind != "VARCHAR" and not (fits and type_id in NATIVE):
-                raise self.wrong(f"has the type {kind[:100]} for {column.type[:100]}")
+                where = f'for column "{column.name[:100]}"'
+                raise self.wrong(f"has the type {kind[:100]} {where}; expected {column.type[:100]}")
             string = f"({string_of(type_id, name)})"
             if number in instants and not typed and self._file.zone != "UTC":
                 string = self._zoned_string(type_id, name)

@@ -261,7 +261,7 @@ def read_batch(
     if wrong is not None:
         return Fail(wrong)
     if len(steps) != len(ended) + (running is not None) or len(steps) > most or (over and running is not None):
-        return Fail(ProtocolError(f"{base} responded with statements that are not in the batch"))
+        return Fail(ProtocolError(f"{base} responded with statements that were not sent"))
     return BatchStatus(batch.statement_id, ended, running, over)
 
 

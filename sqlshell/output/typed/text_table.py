@@ -54,7 +54,7 @@ async def _write_csv(result: Result, place: Path) -> None:
                 file.writelines(rows.write(batch))
                 if file.tell() > DISK_BYTES:
                     raise OutputError(
-                        f"the result is larger than {DISK_BYTES >> 30} GB", "select fewer rows or columns first"
+                        f"the result is larger than {DISK_BYTES >> 30} GiB", "select fewer rows or columns first"
                     )
     except OSError as error:
         raise write_error(str(place), error) from error

@@ -149,7 +149,7 @@ FORMATS: tuple[Format, ...] = (
     Format("tsv", "tab-separated; NULL is \\N", False, (".tsv", ".tab"), "allowed", _tsv, "safe", True),
     Format("json", "one array of objects", False, (".json",), "warned", _json, "", True),
     Format("jsonl", "one object per line", False, (".jsonl", ".ndjson"), "allowed", _jsonl, "", True),
-    Format("unaligned", "values between separators, as psql -A", False, (), "allowed", _unaligned, "shown"),
+    Format("unaligned", "values between separators, like psql -A", False, (), "allowed", _unaligned, "shown"),
     Format("markdown", "a table in Markdown", False, (".md", ".markdown"), "allowed", _markdown, "shown"),
     Format("html", "a web page that can be searched and sorted", False, (".html", ".htm"), "refused", _html, "shown"),
     Format("insert", "INSERT statements for a table", False, (".sql",), "allowed", _insert, "", True),

@@ -104,7 +104,8 @@ class Organization(Kind):
         organizations, wanted = execution.organizations, self._id(asked.name, execution)
         organizations.check_not_last()
         if wanted == execution.organization.id:
-            raise Failure(sqlstate.DEPENDENTS, f'organization "{asked.name}" is in use by this session')
+            cause = f'organization "{asked.name}" is in use by this session'
+            raise Failure(sqlstate.DEPENDENTS, f"{cause}; run USE ORGANIZATION with another one first")
         execution.sessions.close_organization(wanted)
         organizations.drop(wanted)
 

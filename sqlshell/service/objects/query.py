@@ -86,7 +86,8 @@ class SessionKind(Kind):
     name, plural = "session", "sessions"
 
     def listed(self, place: Place, execution: Execution) -> Listed:
-        raise Failure(sqlstate.UNSUPPORTED, "SHOW SESSIONS and conditions are not supported; run LIST SESSIONS")
+        cause = "SHOW SESSIONS, and conditions on LIST SESSIONS, are not supported"
+        raise Failure(sqlstate.UNSUPPORTED, f"{cause}; run LIST SESSIONS")
 
 
 def _application(name: str, body: str, verb: str) -> Application | None:

@@ -121,7 +121,8 @@ class Truncate(_OfRelation, frozen=True):
             message = f'cannot truncate stream "{relation[2]}": a stream is append-only'
             raise Failure(sqlstate.UNSUPPORTED, message)
         if kind == "view":
-            raise Failure(sqlstate.UNSUPPORTED, f'cannot truncate "{relation[2]}": it is a view')
+            message = f'cannot truncate view "{relation[2]}": a view has no rows of its own'
+            raise Failure(sqlstate.UNSUPPORTED, message)
         execution.session.connection.run(f"TRUNCATE {qualified(*relation)}", execution.options, Discard())
         return Outcome(message="TRUNCATE RELATION")
 

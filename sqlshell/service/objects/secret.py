@@ -22,6 +22,7 @@ from sqlshell.service.objects.result_rows import OWNED, TIMES, Facts, columns
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.secrets import outgoing
+from sqlshell.text import any_of
 
 MAX_URLS: Final = 8
 """The maximum number of URLs of one registry."""
@@ -128,7 +129,7 @@ class SchemaRegistry(_Sealed):
             message = f"schema registries of type {kind[:40]!r} are not supported; expected {' or '.join(_SCHEMES)}"
             raise Failure(sqlstate.UNSUPPORTED, message)
         if unknown := options.keys() - _KNOWN:
-            expected = ", ".join(sorted(_KNOWN | _OTHER_NAMES.keys()))
+            expected = any_of(sorted(_KNOWN | _OTHER_NAMES.keys()))
             message = f"unknown option {min(unknown)[:80]!r} of a schema registry; expected {expected}"
             raise Failure(sqlstate.INVALID_PARAMETER, message)
         urls = _urls(options.get("uris", ""), kind)

@@ -187,7 +187,7 @@ def _converted(order: CopyRequest, is_canceled: IsCanceled) -> tuple[dict[str, C
     if process.returncode == 0:
         return reports, ""
     if time.monotonic() > until:
-        return reports, f"copying took longer than {SECONDS:.0f} seconds"
+        return reports, f"copying took longer than {SECONDS:.0f} s"
     return reports, "the process that copies it crashed, possibly out of memory"
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.failure import Failure
-from sqlshell.text import format_count
+from sqlshell.text import any_of, format_count
 
 DEFAULT = "default"
 SIZES: Mapping[str, int] = {"small": 4, "medium": 8, "large": 16}
@@ -158,7 +158,7 @@ def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:
     known = {"concurrency", "queue", "timeout", _SIZE, _IDLE, *_WITHOUT_EFFECT}
     for name in given:
         if name not in known:
-            message = f"unknown option {name[:80]!r} of a compute pool; expected {', '.join(sorted(known))}"
+            message = f"unknown option {name[:80]!r} of a compute pool; expected {any_of(sorted(known))}"
             raise Failure(sqlstate.INVALID_PARAMETER, message)
     size = before or Size()
     if _SIZE in given:

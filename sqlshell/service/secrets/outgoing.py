@@ -96,7 +96,7 @@ def get(target: Target, headers: Mapping[str, str], hosts: Collection[str] | Non
         addresses = _allowed_addresses(target, hosts, until)
         return asyncio.run(asyncio.wait_for(_request(target, addresses, headers), until - time.monotonic()))
     except TimeoutError:
-        message = f"{target.place} did not respond within {SECONDS:g} seconds"
+        message = f"{target.place} did not respond within {SECONDS:g} s"
         raise Failure(sqlstate.REMOTE_UNAVAILABLE, message) from None
 
 

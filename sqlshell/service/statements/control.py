@@ -271,8 +271,8 @@ class Control:
         while await cluster.run_async(cluster.is_asked_to_end_session, owner, asked.name):
             if time.monotonic() > until:
                 message = (
-                    f"another process of the service has not ended session {asked.name!r} yet, and will do so when it "
-                    "responds; LIST SESSIONS shows whether the session still exists"
+                    f"another process of the service has not terminated session {asked.name!r} yet, and will do so "
+                    "when it responds; LIST SESSIONS shows whether the session still exists"
                 )
                 raise Failure(sqlstate.TIMEOUT, message)
             await asyncio.sleep(0.1)

@@ -296,7 +296,7 @@ class Membership:
             service = (await self._cluster.run_async(self._cluster.key, "service")).hex()
             await asyncio.to_thread(shared.sweep, service, self._cluster.needs_files)
         except (OSError, StorageError) as error:
-            _log.warning("cannot look for results that nothing needs: %s", reason(error))
+            _log.warning("cannot remove unused results: %s", reason(error))
 
     async def _give_up_sessions(self) -> None:
         """Give up sessions that have not been opened for some time."""

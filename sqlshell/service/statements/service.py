@@ -103,7 +103,7 @@ class StatementService:
                 return statements
             statements[0].cached_parse = parsed
             if command:
-                message = f"{command[:100]!r} is a shell command, not SQL"
+                message = f"{command[:100]!r} is a backslash command of sqlshell, not SQL"
                 self._fail(statements, sqlstate.SYNTAX, message)
                 self._sessions.release(session)
             elif control is not None:

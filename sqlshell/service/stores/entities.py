@@ -171,7 +171,10 @@ def _check_name(name: str, settings: Settings) -> None:
     except UnicodeEncodeError:
         raise Failure(sqlstate.INVALID_PARAMETER, "the name of the entity is not valid Unicode") from None
     if len(name) > settings.name_length or longest > 255:
-        raise Failure("42622", f"the name of the entity is longer than {min(settings.name_length, 255)} characters")
+        why = "has a part that is longer than 255 bytes"
+        if len(name) > settings.name_length:
+            why = f"is longer than {settings.name_length} characters"
+        raise Failure("42622", f"the name of the entity {why}")
     why = ""
     if any(not part or part.startswith(".") for part in parts):
         why = "no part may be empty or begin with a dot"
@@ -203,7 +206,7 @@ def _create_file(place: stores.StoreFolder, name: str, *, takes_over: bool | Non
             if takes_over is None:
                 raise _not_ready(store, name, "a directory or special file of this name exists") from None
             if not takes_over:
-                cause = f'file {name!r} already exists in the directory of store "{store}"'
+                cause = f'file {name} already exists in the directory of store "{store}"'
                 remedy = "use CREATE ENTITY IF NOT EXISTS to make it an entity"
                 raise Failure(sqlstate.DUPLICATE, f"{cause}; {remedy}") from None
         with beneath.open_file(place.root, name) as file:
@@ -220,9 +223,7 @@ def _translating_errors(store: str, name: str) -> Iterator[None]:
             raise Failure(sqlstate.DISK_FULL, f'the disk of store "{store}" is full') from None
         if error.errno in {errno.ENOENT, errno.ENOTDIR} and "/" in name:
             folder = name.rpartition("/")[0]
-            raise Failure(
-                sqlstate.INVALID_PARAMETER, f'directory {folder!r} does not exist in store "{store}"'
-            ) from None
+            raise Failure(sqlstate.INVALID_PARAMETER, f'directory {folder} does not exist in store "{store}"') from None
         why = "it is a symbolic link" if error.errno == errno.ELOOP else reason(error)
         raise _not_ready(store, name, why or "") from None
 

@@ -79,7 +79,7 @@ class StoreFolder(Struct, frozen=True):
                     break
             return dict(list(states.items())[:MOST])
         except OSError as error:
-            message = f"cannot read directory {str(self.path)!r}: {reason(error)}"
+            message = f"cannot read directory {self.path}: {reason(error)}"
             raise Failure(sqlstate.STORE_NOT_READY, message) from None
 
     def _recorded(self) -> dict[str, os.stat_result]:
@@ -154,7 +154,7 @@ def read_options(
 def check_writable_place(uri: str, organizations: Organizations) -> None:
     """Raises Failure if writable stores are not allowed in a folder."""
     if not organizations.allows_writing(Path(uri)):
-        message = f"'writable': changing files in {uri!r} is not allowed; allow it with sqlshell serve --store-root DIR"
+        message = f"'writable': changing files in {uri} is not allowed; allow it with sqlshell serve --store-root DIR"
         raise Failure(sqlstate.PRIVILEGE, message)
 
 
@@ -164,12 +164,12 @@ def _folder(uri: str, organizations: Organizations) -> str:
     if not uri:
         raise Failure("22023", "a store requires a directory: 'uri' = '/path'")
     if not text.startswith("/") or "\0" in text:
-        raise Failure("22023", f"'uri': {uri!r} is not an absolute path")
+        raise Failure("22023", f"'uri': {uri} is not an absolute path")
     folder = Path(os.path.realpath(text))
     if not folder.is_dir():
-        raise Failure("22023", f"'uri': directory {uri!r} does not exist")
+        raise Failure("22023", f"'uri': directory {uri} does not exist")
     if why := organizations.why_no_store(folder):
-        raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri!r} is not allowed; {why}")
+        raise Failure(sqlstate.PRIVILEGE, f"'uri': directory {uri} is not allowed; {why}")
     if not organizations.is_embedded and str(folder) != os.path.normpath("/" + text.lstrip("/")):
         # A link of /proc, for example, leads elsewhere in another process.
         message = f"'uri': the path {uri!r} contains a link; use the path without links"

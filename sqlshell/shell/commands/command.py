@@ -21,7 +21,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, own_text
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.components import Changes, CommandInfo
-from sqlshell.text import did_you_mean
+from sqlshell.text import any_of, did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
 """The placeholder for options in parentheses, which come first in a usage."""
@@ -210,12 +210,8 @@ def parse(
             raise UsageError(f"\\{name}: the {_FILES[usual]} name is empty", hint)
         choices = usual.strip("[]").split("|")
         if len(choices) > 1 and word not in choices:
-            raise UsageError(f"\\{name}: invalid argument {word!r}; expected {_or(choices)}", hint)
+            raise UsageError(f"\\{name}: invalid argument {word!r}; expected {any_of(choices)}", hint)
     return _args(name, words, options)
-
-
-def _or(words: Sequence[str]) -> str:
-    return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
 def _args(name: str, given: Sequence[Text], options: Sequence[Text]) -> Args:

@@ -45,8 +45,8 @@ async def download(shell: CommandShell, args: Args) -> None:
         args[0], args[1], place, shell.session.context, force=force, progress=shell.show_progress
     )
     checked = "verified" if done.checked else "not verified: the service sent no checksum"
-    resumed = f", resumed after {done.resumed:,}" if done.resumed else ""
-    shell.say(f"{done.path}: {format_count(done.size, 'byte')}{resumed}, sha256 {done.sha256} ({checked})")
+    resumed = f", resumed after {format_count(done.resumed, 'byte')}" if done.resumed else ""
+    shell.say(f"{done.path}: {format_count(done.size, 'byte')}{resumed}, SHA-256 {done.sha256} ({checked})")
 
 
 @command("version")

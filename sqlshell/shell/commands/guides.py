@@ -98,7 +98,7 @@ def _of_server(engine: str, wanted: str) -> str:
 
 @command("demo", "[on|off]")
 async def demo(shell: CommandShell, args: Args) -> None:
-    """Create sample data: a small shop with 100,000 orders. \\demo off removes it after you confirm.
+    """Create or remove sample data: a small shop with 100,000 orders. \\demo off removes it after you confirm.
 
     It consists of four tables in the schema shop of the current database: customers, products, orders and
     order_items. Only the local service can create them. A schema shop of your own is never changed.

@@ -200,7 +200,7 @@ async def clear_buffer(shell: CommandShell, args: Args) -> None:
 async def write_buffer(shell: CommandShell, args: Args) -> None:
     """Write the query buffer to a file: the unfinished statement, or the last one."""
     if not shell.buffer.script_text:
-        raise UsageError("there is no statement to write")
+        raise UsageError("\\w: the query buffer is empty", "type a statement first")
     shell.buffer.check_origin()
     write_text(args.own(0), shell.buffer.script_text)
 

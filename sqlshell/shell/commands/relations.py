@@ -86,7 +86,7 @@ async def list_relations(shell: CommandShell, args: Args, kinds: Sequence[str]) 
 
 @command("d", "[PATTERN]", aliases=("d+", "!describe"), data=("PATTERN",))
 async def describe(shell: CommandShell, args: Args) -> None:
-    """Describe relations; without PATTERN, list them. Shows columns, keys, constraints and indexes.
+    """List relations, or describe those that match. Shows columns, keys, constraints and indexes.
 
     + adds comments, the key of each column, the definition of a view, and the approximate number of rows and bytes."""
     if not args:

@@ -280,8 +280,8 @@ class Scan:
             types[number] = type_ or "DOUBLE"
             if not type_:
                 warnings.append(
-                    f"{self._request.name}, column {self._pairs[number][0].name}: some numbers have more digits than a "
-                    "DOUBLE can store; create the table with a VARCHAR column to keep all digits"
+                    f'{self._request.name}, column "{self._pairs[number][0].name}": some numbers have more digits than '
+                    "a DOUBLE can store; create the table with a VARCHAR column to keep all digits"
                 )
         return types, warnings
 
@@ -326,8 +326,8 @@ class Scan:
                 ).fetchone()
                 if example is not None:
                     messages.append(
-                        f"{self._request.name}, column {source.name}: {example[0]} is read as {example[1]}, but may be "
-                        f"{example[2]}; write dates as YYYY-MM-DD"
+                        f'{self._request.name}, column "{source.name}": {example[0]} is read as {example[1]}, but may '
+                        f"be {example[2]}; write dates as YYYY-MM-DD"
                     )
                     break
         return messages

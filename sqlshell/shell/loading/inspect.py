@@ -41,6 +41,7 @@ LONGEST_MESSAGE: Final = 200
 ISO_DATE: Final = "%Y-%m-%d"
 ENCODE: Final = "name the encoding of the file, such as --with ENCODING=latin1 (in \\copy: ENCODING latin1)"
 CONVERT: Final = "convert it with: iconv -f latin1 -t UTF-8 FILE > NEW_FILE"
+_SIGNS: Final = r"""set delimiter and quote: --with "DELIMITER ';', QUOTE '\"'" (in \copy: DELIMITER ';', QUOTE '"')"""
 _DIGITS: Final = 38
 _NULLS: Final = {"csv": "", "text": "\\N"}
 _ENCODINGS: Final = {"UTF8": "utf-8", "UTF-8": "utf-8", "LATIN1": "latin-1", "ISO-8859-1": "latin-1", "UTF16": "utf-16"}
@@ -256,7 +257,7 @@ class DataFile:
             if self._mixed():
                 why, remedy = "some lines end in \\r\\n, others in \\n", "give all lines the same ending"
             else:
-                why, remedy = "its rows do not have the same columns", "name the delimiter, the quote and the escape"
+                why, remedy = "its rows do not have the same columns", _SIGNS
             return UsageError(f"cannot detect the format of {name}: {why}", remedy)
         if _NOT_UTF8.search(message) and not self.request.encoding:
             line = match[1] if (match := _LINE_NUMBER.search(message)) and self.text else ""
@@ -385,7 +386,7 @@ class DataFile:
             f"WHERE type = 'INT96' OR (converted_type = 'DECIMAL' AND precision > {_DIGITS})"
         ).fetchall()
         warnings = [
-            f"{self.request.name}, column {name}: "
+            f'{self.request.name}, column "{name}": '
             + (
                 "timestamps of the type INT96 are read as microseconds; write INT64 to keep nanoseconds"
                 if kind == "INT96"

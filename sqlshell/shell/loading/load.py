@@ -378,7 +378,7 @@ def _check_date_order(file: str, looked: FileLayout, matched: ColumnMatch) -> No
     for source, target in matched.pairs:
         if looked.date_format(source) and target.type.startswith(("DATE", "TIMESTAMP")):
             raise UsageError(
-                f"{file}, column {source.name}: the dates are not in the form YYYY-MM-DD, so the order of day and "
+                f'{file}, column "{source.name}": the dates are not in the form YYYY-MM-DD, so the order of day and '
                 "month is ambiguous",
                 "nothing was sent; add `csv header` so that the server reads the file: \\copy … from FILE csv header",
             )

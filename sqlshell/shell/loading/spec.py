@@ -84,7 +84,7 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, kept: bool = True) 
     is text. Raises UsageError for options that cannot be."""
     given = copy.options
     if other := next((name for name in given if name in WRITTEN), ""):
-        raise UsageError(f"COPY FROM: the option {other} applies only to COPY TO")
+        raise UsageError(f"COPY FROM: the option {other.upper()} applies only to COPY TO")
     form = given.get("format", "")
     if form and form not in CHOSEN:
         raise UsageError(f"COPY: unknown format {form!r}", f"the formats are {', '.join(CHOSEN)}")
@@ -92,12 +92,12 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, kept: bool = True) 
     for option in ("delimiter", "null", "quote", "escape", "header", "encoding", *_NULLS):
         of_csv = option in {"quote", "escape", *_NULLS}
         if option in given and (form in {"json", "parquet"} or (form == "text" and of_csv)):
-            raise UsageError(f"COPY: {option} does not apply to the format {form}")
+            raise UsageError(f"COPY: {option.upper()} does not apply to the format {form}")
     for option in ("delimiter", "quote", "escape"):
         if option in given and len(given[option].encode()) != 1 and not (option != "delimiter" and not given[option]):
-            raise UsageError(f"COPY: {option} must be a single one-byte character, not {given[option]!r}")
+            raise UsageError(f"COPY: {option.upper()} must be a single one-byte character, not {given[option]!r}")
     if given.get("if_unknown", UNKNOWN[0]) not in UNKNOWN:
-        raise UsageError(f"COPY: if_unknown must be skip or send, not {given['if_unknown']!r}")
+        raise UsageError(f"COPY: IF_UNKNOWN must be skip or send, not {given['if_unknown']!r}")
     sniffed = given.get("sniff") == "true" or (not given.get("format") and format_of(name)) or form == "auto"
     header = given["header"] == "true" if "header" in given else None
     if not sniffed and form in {"csv", "text"}:
@@ -135,7 +135,7 @@ def _columns(given: Mapping[str, str], option: str) -> tuple[str, ...]:
 
 def _number(text: str) -> int:
     if not text.isdecimal() or len(text) > 12:
-        raise UsageError(f"COPY: max_errors must be a number of rows, not {text!r}")
+        raise UsageError(f"COPY: MAX_ERRORS must be a number of rows, not {text!r}")
     return int(text)
 
 
@@ -279,12 +279,12 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
         names = [column.name.lower() for column in looked.columns]
         if _known(looked, wanted):
             missing = [target.name for target in wanted if target.name.lower() not in names]
-            why = f"some columns of {request.table} are missing: {', '.join(missing[:20])}"
+            why = f", but some columns of {request.table} are missing: {', '.join(missing[:20])}"
         else:
             names = [column.name for column in looked.columns[:20]]
-            why = f"contains no column name of {request.table}: {', '.join(names)}"
+            why = f" ({', '.join(names)}), but none of these is a column of {request.table}"
         raise UsageError(
-            f"{request.name}: the first line looks like a header, but {why}",
+            f"{request.name}: the first line looks like a header{why}",
             "if the line is data, use --with 'HEADER false' (in \\copy: HEADER false); if it is a header with other "
             "names, use --with HEADER (in \\copy: HEADER), and list the columns of the table in the order of the file: "
             "t (a, b)",

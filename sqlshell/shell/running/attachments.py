@@ -61,7 +61,7 @@ class Attachments:
         for file in files:
             if self._diagnostics.verbose:
                 self._diagnostics.detail(
-                    f"attached {file.path}: {format_count(file.size, 'byte')}, sha256 {file.sha256()}"
+                    f"attached {file.path}: {format_count(file.size, 'byte')}, SHA-256 {file.sha256()}"
                 )
         return sent, files
 

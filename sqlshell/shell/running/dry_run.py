@@ -82,7 +82,7 @@ class DryRun(Submitter):
             return quoted_commands(args) if name == "set" else Own("false")
         if name not in _CONDITIONS or not self._depends or not undefined(Lexed(Text(args)), self._variables):
             return args
-        self._diagnostics.warn_here(f"the condition of \\{name} depends on a result; counted as false")
+        self._diagnostics.warn_here(f"the condition of \\{name} depends on a result; it counts as false")
         return Own("false")
 
     def _parts(self, statement: Statement) -> Sequence[Statement]:

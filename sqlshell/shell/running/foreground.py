@@ -456,7 +456,7 @@ class Foreground:
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
             if fetch_hint:
-                error.hint = f"it is still running; {fetch_hint}"
+                error.hint = f"the statement may still be running; {fetch_hint}"
             else:
                 # The embedded service ends with this shell.
                 error.message = f"canceled after {self._client.wait_limit or 0:g} s (--timeout)"

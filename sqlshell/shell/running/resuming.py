@@ -231,8 +231,10 @@ class Resumer(Submitter):
                     former.where("", former.id),
                 ) from None
         if state:
-            self._diagnostics.note(f"{former.place}: the service reports SQLSTATE {state}")
-            self._checkpoint.decide(former, done=not sqlstate.failed(state), sql_state=state)
+            done = not sqlstate.failed(state)
+            outcome = "completed" if done else f"failed (SQLSTATE {state})"
+            self._diagnostics.note(f"{former.place}: the service reports that the statement {outcome}")
+            self._checkpoint.decide(former, done=done, sql_state=state)
         elif unknown:
             self._checkpoint.decide(former, done=unknown == "skip")
         else:

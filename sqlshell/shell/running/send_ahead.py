@@ -78,7 +78,7 @@ class SendAhead(Submitter):
             lines = [statement.line for statement, _ in planned[:ran]]
             where = f"line {lines[0]}" if lines[0] == lines[-1] else f"lines {lines[0]} to {lines[-1]}"
             many = format_count(ran, "statement")
-            self._diagnostics.warn(f"{many} after it ({where}) had already run; \\jobs lists the outcomes")
+            self._diagnostics.warn(f"{many} after the failed one ({where}) had already run; \\jobs lists the outcomes")
         return ran
 
     async def _send(self, item: Statement, statement: Lexed, use: Use) -> None:

@@ -91,5 +91,5 @@ async def _end_transaction(shell: Shell, state: SessionState) -> None:
 def _scripts_not_run(scripts: Sequence[tuple[str, str]]) -> str:
     """How many scripts were not run, by their options."""
     kinds = [kind for kind, _ in scripts]
-    left = [f"{kinds.count(kind)} more {flag}" for kind, flag in (("command", "-c"), ("file", "-f")) if kind in kinds]
+    left = [f"{kinds.count(kind)} later {flag}" for kind, flag in (("command", "-c"), ("file", "-f")) if kind in kinds]
     return f"{' and '.join(left)} {was_or_were(len(kinds))} not run"

@@ -190,7 +190,7 @@ def check_received(names: Iterable[str]) -> None:
         check_name(name)
         if name in CONTROL:
             raise UsageError(
-                f"column {name} has the name of a variable of the shell; nothing was set",
+                f'column "{name}" has the name of a variable of the shell; nothing was set',
                 "add a prefix with \\gset PREFIX",
             )
 

@@ -169,10 +169,10 @@ class _Reader:
             if column.kind not in {"word", "name"}:
                 raise UsageError(f"COPY: {column.text!r} is not the name of a column", _HINT)
             columns.append(column.text)
-            if self.next(", or )").text == ")":
+            if self.next('"," or ")"').text == ")":
                 return name, tuple(columns), False
             if self.last != ",":
-                raise UsageError(f"COPY: expected , or ), found {self.last!r}", _HINT)
+                raise UsageError(f'COPY: expected "," or ")", found {self.last!r}', _HINT)
 
     def place(self, *, command: bool) -> tuple[str, bool, bool]:
         """A file, the name of a stream or a command; and whether it is a stream, and whether it is a command."""
@@ -209,10 +209,10 @@ class _Reader:
             self.next("(")
             while True:
                 self._option(given)
-                if self.next(", or )").text == ")":
+                if self.next('"," or ")"').text == ")":
                     break
                 if self.last != ",":
-                    raise UsageError(f"COPY: expected , or ), found {self.last!r}", _HINT)
+                    raise UsageError(f'COPY: expected "," or ")", found {self.last!r}', _HINT)
         else:
             while self.peek() is not None:
                 self._old_option(given)
@@ -287,8 +287,8 @@ class _Reader:
         while listed and (token := self.peek()) is not None and token.text == ",":
             self.next(",")
             names.append(self.next("a column"))
-        if first.text == "(" and self.next(", or )").text != ")":
-            raise UsageError(f"COPY: expected , or ), found {self.last!r}", _HINT)
+        if first.text == "(" and self.next('"," or ")"').text != ")":
+            raise UsageError(f'COPY: expected "," or ")", found {self.last!r}', _HINT)
         kinds = {"word", "name", "string"} if option else {"word", "name"}
         if bad := [name.text for name in names if name.kind not in kinds]:
             raise UsageError(f"COPY: {bad[0]!r} is not the name of a column", _HINT)
@@ -306,12 +306,12 @@ def _set(given: dict[str, str], name: str, value: str | None, written: str) -> N
     if name not in _ALL:
         raise UsageError(f"COPY: unknown option {written!r}", f"the options are {', '.join(sorted(_ALL))}")
     if value is None:
-        raise UsageError(f"COPY: {written} requires a value", _HINT)
+        raise UsageError(f"COPY: {written.upper()} requires a value", _HINT)
     if name == "rejects" and not value:
-        raise UsageError(f"COPY: the file name of {written} is empty", _HINT)
+        raise UsageError(f"COPY: the file name of {written.upper()} is empty", _HINT)
     if name in _FLAGS:
         if value.lower() not in _TRUE | _FALSE:
-            raise UsageError(f"COPY: {written} is true or false, not {value!r}", _HINT)
+            raise UsageError(f"COPY: {written.upper()} must be true or false, not {value!r}", _HINT)
         value = "true" if value.lower() in _TRUE else "false"
     given[name] = value.lower() if name == "format" else value
 

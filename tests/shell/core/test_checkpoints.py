@@ -161,7 +161,8 @@ def test_a_statement_that_is_still_running_is_waited_for(
     run(script, {"insert 2": LOST})
     assert run(script, resume=True, unknown=unknown, before=lambda core: _reporting(core, "03000", state)) == Exit.DONE
     assert "x.sql:2: still running on the service; waiting for it" in run.err
-    assert f"x.sql:2: the service reports SQLSTATE {state}" in run.err
+    outcome = "completed" if state == "00000" else f"failed (SQLSTATE {state})"
+    assert f"x.sql:2: the service reports that the statement {outcome}\n" in run.err
     assert run.sent == sent
 
 
@@ -241,7 +242,7 @@ def test_a_statement_whose_rows_could_not_be_written_has_run(run: Run) -> None:
 def test_the_service_is_asked_for_an_unknown_outcome(run: Run) -> None:
     run("insert 1;\ninsert 2;\n", {"insert 1": LOST})
     assert run("insert 1;\ninsert 2;\n", resume=True) == Exit.DONE
-    assert "x.sql:1: the service reports SQLSTATE 00000" in run.err
+    assert "x.sql:1: the service reports that the statement completed" in run.err
     assert run.sent == ["insert 2"]
 
 

@@ -115,7 +115,7 @@ def test_variables_that_are_not_set_are_warned_of() -> None:
 def test_a_condition_that_depends_on_a_result_is_false_and_said() -> None:
     core = dry_run("select 1 as x \\gset\n\\if :x\nselect 2;\n\\else\nselect 3;\n\\endif\nselect :x;\n")
     assert core.out == "-- x.sql:1 \\gset\nselect 1 as x;\n-- x.sql:5\nselect 3;\n-- x.sql:7\nselect :x;\n"
-    assert "the condition of \\if depends on a result; counted as false" in core.err
+    assert "the condition of \\if depends on a result; it counts as false" in core.err
     assert "variable x is not set; :x is sent as written, unless a result sets it" in core.err
     assert core.shell.exit == Exit.DONE
 

@@ -135,7 +135,7 @@ def test_dates_whose_order_depends_on_the_server_are_refused(file: Path, data: s
     file.write_text(data)
     client = Tables([["d", type_]])
     core = run(f"\\copy t from '{file}'\n", client, POSTGRESQL)
-    said = "a.csv, column d: the dates are not in the form YYYY-MM-DD, so the order of day and month is ambiguous"
+    said = 'a.csv, column "d": the dates are not in the form YYYY-MM-DD, so the order of day and month is ambiguous'
     assert (said in core.err) is refused, core.err
     assert len(client.sqls) == (not refused)
     assert said not in run(f"\\copy t from '{file}'\n", client).err

@@ -396,7 +396,7 @@ def test_ctrl_c_during_a_load(folder: Path, parts: Path) -> None:
 def test_dates_with_two_meanings_are_a_warning(folder: Path) -> None:
     (folder / "d.csv").write_text("d\n01/02/2024\n03/04/2024\n")
     core, _ = load("t from d.csv", [["d", "DATE"]])
-    assert core.err.startswith("warning: d.csv, column d: ")
+    assert core.err.startswith('warning: d.csv, column "d": ')
     assert core.err.endswith("\n2 rows loaded into t\n")
 
 
