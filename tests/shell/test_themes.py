@@ -70,7 +70,9 @@ def test_statements_in_the_menu_of_the_history_are_legible(name: str) -> None:
             assert (hit.color, hit.bgcolor, hit.reverse) == (selected.color, selected.bgcolor, False)
 
 
-@pytest.mark.parametrize("part", ["selected", "search", "matching-bracket.cursor", "matching-bracket.other"])
+@pytest.mark.parametrize(
+    "part", ["selected", "search", "matching-bracket.cursor", "matching-bracket.other", "aborting", "exiting"]
+)
 @pytest.mark.parametrize("name", MEASURED)
 def test_no_background_of_prompt_toolkit_is_left(name: str, part: str) -> None:
     theme = load(name)

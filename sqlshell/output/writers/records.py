@@ -96,7 +96,7 @@ class RecordWriter(Writer):
             return before.ljust(self._width + 1, "-") + RULE
         if len(before) <= self._width + 1:
             before = before.ljust(self._width + 1, self._line) + self._tee
-        return self._colors.painted(before.ljust(self._rule, self._line), "border")
+        return self._colors.painted(before.ljust(self._rule, self._line), "dim")
 
     def _column(self, number: int, values: Values) -> list[str]:
         """The lines of one column; those of a value with line breaks are joined."""
