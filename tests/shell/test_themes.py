@@ -78,8 +78,9 @@ def test_no_background_of_prompt_toolkit_is_left(name: str, part: str) -> None:
     theme = load(name)
     found = merge_styles([default_ui_style(), theme.style()]).get_attrs_for_style_str(f"class:{part}")
     assert not found.reverse
-    assert contrast(f"#{found.color}", f"#{found.bgcolor}" if found.bgcolor else theme.canvas) >= 4.5
-    assert (part == "selected") == bool(found.bgcolor)
+    ground = found.bgcolor not in {None, "", "default"}
+    assert contrast(f"#{found.color}", f"#{found.bgcolor}" if ground else theme.canvas) >= 4.5
+    assert (part == "selected") == ground
 
 
 # Machado, Oliveira, Fernandes: A Physiologically-based Model for Simulation of Color Vision Deficiency (2009),
