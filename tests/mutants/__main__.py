@@ -1,7 +1,7 @@
 """Changes one thing at a time in a copy of the tree, and tells which changes no test notices.
 
 The tests of an area are those of README's command in its directories. Coverage says which of them run the line of a
-change; then come those of the whole program. A change with which all pass has survived: write the test that fails with
+change; then come those of the whole program, and all of the area, which may run it in other processes. A change with which all pass has survived: write the test that fails with
 it, and those of its neighbors, or add it to tests/mutants/explained.toml with the reason why nobody could notice it.
 """
 
@@ -66,6 +66,9 @@ class Copy:
         # The copy comes before the packages, among which the checkout is installed.
         start = f"{self.root}\nimport site; site.addsitedir({packages!r})\n"
         (prefix / "lib" / version / "site-packages" / "copy.pth").write_text(start)
+        program = prefix / "bin" / "sqlshell"
+        program.write_text(f"#!{self._python}\nfrom sqlshell.__main__ import main\nmain()\n")
+        program.chmod(0o755)
 
     def reached(self, tests: Sequence[str]) -> CoverageData:
         """Run the tests, and return which of them run which line in their own process."""
@@ -136,9 +139,10 @@ def main() -> int:
         copies = [Copy(Path(room, str(number))) for number in range(asked.jobs)]
         reached = copies[0].reached([f"tests/{name}" for name in folders])
 
-        def stages(change: Change) -> tuple[Sequence[str], Sequence[str]]:
+        def stages(change: Change) -> Sequence[Sequence[str]]:
             by_line = reached.contexts_by_lineno(str(copies[0].root / change.file))
-            return names_of(name for line in change.lines for name in by_line.get(line, ())), whole
+            names = names_of(name for line in change.lines for name in by_line.get(line, ()))
+            return names, whole, [f"tests/{name}" for name in folders]
 
         return report(sample(every, asked.seed, asked.count), copies, stages)
 
