@@ -1,8 +1,9 @@
 """Changes one thing at a time in a copy of the tree, and tells which changes no test notices.
 
 The tests of an area are those of README's command in its directories. Coverage says which of them run the line of a
-change; then come those of the whole program, and all of the area, which may run it in other processes. A change with which all pass has survived: write the test that fails with
-it, and those of its neighbors, or add it to tests/mutants/explained.toml with the reason why nobody could notice it.
+change; then come those of the whole program, and all of the area, which may run it in other processes. A change with
+which all pass has survived: write the test that fails with it, and those of its neighbors, or add it to
+tests/mutants/explained.toml with the reason why nobody could notice it.
 """
 
 from __future__ import annotations
