@@ -112,7 +112,7 @@ def serve(
                 first = statements.organizations.get(statements.organizations.default())
                 protections = first.protections
                 for (kind, name), reason in first.broken.items():
-                    logging.getLogger("sqlshell.service").warning("cannot open %s %r: %s", kind, name, reason)
+                    logging.getLogger("sqlshell.service").warning('cannot open %s "%s": %s', kind, name, reason)
             except Failure as failure:
                 # Other organizations still work, and this one will once its folder is repaired.
                 logging.getLogger("sqlshell.service").warning("%s", failure.message)

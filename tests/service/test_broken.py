@@ -186,7 +186,7 @@ def test_nothing_runs_elsewhere_where_the_first_database_is_broken(tmp_path: Pat
         with Client(running) as client:
             for sql in ("select n from t", "create table n1 (i int)", "use schema main"):
                 answer = client.run(sql)
-                assert (answer["sqlState"], "'local'" in answer["message"]) == ("58030", True), answer
+                assert (answer["sqlState"], '"local"' in answer["message"]) == ("58030", True), answer
             assert client.state("create table n1 (i int); create table n2 (i int)") not in {"00000", "01000"}
             assert client.run("select 1")["metadata"]["context"].get("databaseName") is None
             assert "second" in client.names("list databases where State = 'ready'")

@@ -181,6 +181,7 @@ def test_the_history_is_found_by_letters(terminal: Terminal) -> None:
     terminal.enter("select 'needle' as haystack;")
     terminal.prompt()
     terminal.enter("select 2;")
+    terminal.wait("│       2 │")
     terminal.prompt()
     terminal.type("\x12ndlhay")
     terminal.wait(
