@@ -86,6 +86,8 @@ class Unechoed:
         self._modes: list[Any] | None = None
         if os.name != "posix" or not (streams.stdin.isatty() and draws(streams.stdout)):
             return
+        # A signal during an import ends the program without unwinding it.
+        atexit.register(self.end)
         self._modes = without_echo(streams.stdin, keeps_typed=True)
         if self._modes is not None:
             # What has been typed so far is on this line.
@@ -94,6 +96,7 @@ class Unechoed:
 
     def end(self) -> None:
         """Turn the echo on again."""
+        atexit.unregister(self.end)
         modes, self._modes = self._modes, None
         with_modes(self._terminal, modes)
 
