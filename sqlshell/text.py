@@ -38,7 +38,8 @@ def short_id(statement_id: str) -> str:
 
 def format_count(number: float, noun: str, plural: str = "") -> str:
     """A number with its noun: `1 row`, `2,000 rows`. `plural` is a plural that does not only add an s."""
-    return f"{number:,.15g} {noun if number == 1 else plural or f'{noun}s'}"
+    shown = f"{number:,}" if isinstance(number, int) else f"{number:g}"
+    return f"{shown} {noun if number == 1 else plural or f'{noun}s'}"
 
 
 def was_or_were(number: int) -> str:

@@ -8,7 +8,7 @@ import duckdb
 import pytest
 
 from sqlshell.output.writer import Screen, WriterOptions, written
-from sqlshell.output.writers.plan import PlanWriter, operators
+from sqlshell.output.writers.plan import MOST, PlanWriter, operators
 from sqlshell.result import Column
 
 
@@ -61,6 +61,20 @@ def test_columns_have_names_behind_projections_that_are_left_out() -> None:
         "         -> <Seq Scan on memory.main.a>  <~N rows>",
         "              Filters: i > 3",
     ]
+
+
+def test_many_columns_of_many_operators_are_drawn_at_once() -> None:
+    source = "(SELECT " + ", ".join(f"i + {column} AS c{column}" for column in range(30)) + " FROM a)"
+    for _ in range(5):
+        sums = ", ".join(f"c{column} + c{(column + 1) % 30} AS c{column}" for column in range(30))
+        source = f"(SELECT {sums} FROM {source} ORDER BY random() LIMIT 500)"
+    assert explained(f"SELECT * FROM {source}").count("<Projection>") >= 5
+
+
+@pytest.mark.parametrize("number", [MOST, MOST + 1, 3000])
+def test_only_a_plan_that_can_be_read_is_drawn_as_a_tree(number: int) -> None:
+    plan = "\n".join(["╭─ A ─╮\n╰──┬──╯"] * number)
+    assert drawn(plan).count("<A>") == (number if number == MOST else 0)
 
 
 BOXES = """\

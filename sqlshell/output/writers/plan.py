@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from typing import Final
 
 from msgspec import Struct
@@ -16,9 +16,7 @@ from sqlshell.result import Batch
 _BOX: Final = re.compile(r"╭─ ([^╭╮│─┴┸┚]+) [─┴┸┚┖]+╮|╭─+╮")
 _FIELD: Final = re.compile(r"[A-Z][A-Za-z ]*:(?: |$)")
 _ROWS: Final = re.compile(r"~?[\d,]+ rows?\b")
-_PART: Final = re.compile(r"(?:[^,()]|\((?:[^()]|\((?:[^()]|\([^()]*\))*\))*\))+")
-"""An expression of a list; its brackets are three deep at most."""
-_PLACE: Final = re.compile(r"#(\d+)")
+_PLACE: Final = re.compile(r"#(\d{1,6})\b")
 """A column of the operator below, by its number."""
 _PREPARED: Final = re.compile(r"__internal_\w+\(([^()]*)\)")
 """A call with which DuckDB prepares a value for its own operators."""
@@ -26,34 +24,25 @@ _UNTOLD: Final = "Type: Sequential Scan"
 """What the name of an operator says too."""
 STEP: Final = 4
 """The cells by which an operator is indented below the one that it feeds."""
+MOST: Final = 300
+"""Operators of a plan that is drawn as a tree."""
+LONGEST: Final = 1 << 16
+"""Characters of such a plan."""
+LONGEST_NAME: Final = 60
+"""Characters of an expression that stands for the number of a column: longer ones would repeat in each operator."""
 
 
 class Operator(Struct):
-    """An operator: its name, how many rows it makes, what it does as `Key: value`, and those that feed it."""
+    """An operator: its name, how many rows it makes, what it does as `Key: value`, and those that feed it.
+
+    `prepares` is whether it only prepares values for another operator.
+    """
 
     title: str
     rows: str
     details: list[str]
+    prepares: bool
     below: list[Operator]
-
-    @property
-    def prepares(self) -> bool:
-        """Whether it only prepares values for another operator."""
-        return self.title == "Projection" and any(_PREPARED.search(detail) for detail in self.details)
-
-    def outputs(self) -> Sequence[str]:
-        """The expressions of its columns as far as they are known."""
-        listed = [detail.partition(": ") for detail in self.details]
-        made = [value for key, _, value in listed if key in {"Groups", "Projections", "Aggregates"}]
-        if made:
-            return [self.explained(part[0].strip()) for part in _PART.finditer(", ".join(made))]
-        return self.below[0].outputs() if len(self.below) == 1 else []
-
-    def explained(self, text: str) -> str:
-        """An expression with the columns of the operator below in place of their numbers."""
-        inputs = self.below[0].outputs() if len(self.below) == 1 else []
-        plain = _PREPARED.sub(r"\1", text)
-        return _PLACE.sub(lambda match: dict(enumerate(inputs)).get(int(match[1]), match[0]), plain)
 
 
 class _Box(Struct):
@@ -91,7 +80,7 @@ class PlanWriter(Writer):
             yield f"{arrow}{self._paint(title, 'header')}{rows}"
             told = [detail for detail in operator.details if not detail.startswith(("Table: ", _UNTOLD))]
             for detail in sorted(told, key=lambda each: each.startswith("Projections: ")):
-                plain = operator.explained(detail.removeprefix(f"{operator.title}: "))
+                plain = detail.removeprefix(f"{operator.title}: ")
                 for number, line in enumerate(wrapped(plain, max(20, self._width - len(indent) - STEP)).split("\n")):
                     yield f"{indent}{'  ' if number else ''}  {line}"
             depth += 1
@@ -101,15 +90,45 @@ class PlanWriter(Writer):
 
 def operators(text: str) -> list[Operator]:
     """The operators of a drawn plan that make the results; empty if the text is no such drawing."""
-    lines = text.split("\n")
-    boxes = list(_boxes(lines))
-    if len(boxes) != text.count("╭"):
+    number, lines = text.count("╭"), text.split("\n")
+    boxes = list(_boxes(lines)) if number <= MOST and len(text) <= LONGEST else []
+    if len(boxes) != number:
         return []
     tops: list[Operator] = []
     for box in boxes:
         above = _above(box, boxes, lines)
         (above.operator.below if above is not None else tops).append(box.operator)
+    for top in tops:
+        _explain(top)
     return tops
+
+
+def _explain(operator: Operator) -> list[str]:
+    """Put the columns of the operator below in place of their numbers; returns the columns of this one, as far as they
+    are known."""
+    inputs = [_explain(one) for one in operator.below]
+    known = dict(enumerate(inputs[0])) if len(inputs) == 1 else {}
+
+    def named(match: re.Match[str]) -> str:
+        name = known.get(int(match[1]), "")
+        return name if 0 < len(name) <= LONGEST_NAME else match[0]
+
+    operator.details = [_PLACE.sub(named, _PREPARED.sub(r"\1", detail)) for detail in operator.details]
+    listed = [detail.partition(": ") for detail in operator.details]
+    made = [value for key, _, value in listed if key in {"Groups", "Projections", "Aggregates"}]
+    return _expressions(", ".join(made)) if made else [*known.values()]
+
+
+def _expressions(text: str) -> list[str]:
+    """The expressions of a list: commas within brackets separate none."""
+    found, depth = [""], 0
+    for part in re.split(r"([(),])", text):
+        depth += (part == "(") - (part == ")")
+        if part == "," and not depth:
+            found.append("")
+        else:
+            found[-1] += part
+    return [*map(str.strip, found)]
 
 
 def _boxes(lines: list[str]) -> Iterator[_Box]:
@@ -133,7 +152,8 @@ def _operator(title: str, lines: list[str]) -> Operator:
             details.append(words.strip())
         else:
             details[-1] += f" {words.strip()}"
-    return Operator(title, rows, details, [])
+    prepares = title == "Projection" and any(map(_PREPARED.search, details))
+    return Operator(title, rows, details, prepares, [])
 
 
 def _above(box: _Box, boxes: list[_Box], lines: list[str]) -> _Box | None:
