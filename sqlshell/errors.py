@@ -188,4 +188,4 @@ def reason(error: Exception) -> str:
     if isinstance(error, OSError) and error.errno == errno.EBADF:
         return "it is closed"
     text = (error.strerror if isinstance(error, OSError) else "") or str(error)
-    return text[:1].lower() + text[1:]
+    return text[:1].lower() + text[1:] if text[1:2].islower() else text

@@ -21,7 +21,7 @@ _ATTRIBUTES = {"bold": "1", "italic": "3", "underline": "4"}
 _INSTEAD = {"dim": "continuation", "border": "continuation", "digits": "continuation", "warning": "search"}
 """The part whose color is used if a theme has none for a part."""
 LEAST_WHITE = 200
-"""The least component of a grey that is white in 16 colors."""
+"""The least component of a gray that is white in 16 colors."""
 _LEVELS = (0, 95, 135, 175, 215, 255)
 
 

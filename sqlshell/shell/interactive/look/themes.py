@@ -85,7 +85,7 @@ class Theme(Struct, frozen=True):
         rules |= {
             UI[name]: f"noinherit {self.ui[name]}" for name in ("selection", "search", "match") if name in self.ui
         }
-        # Its own grey for input that was canceled is too pale on white.
+        # Its own gray for input that was canceled is too pale on white.
         rules |= {name: self.ui["suggestion"] for name in ("aborting", "exiting") if "suggestion" in self.ui}
         if "toolbar" in self.ui:
             rules["bottom-toolbar"] = f"noreverse {self.ui['toolbar']}"
