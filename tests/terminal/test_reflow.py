@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.shell.interactive.editing.input_drawing import added_rows, breaks_rows
+from sqlshell.shell.interactive.editing.screen_rows import added_rows, breaks_rows
 from tests.conftest import clean_environment
 
 LINE = "select 'a long text that will not fit into the next width of this window' as first, 2 as second"

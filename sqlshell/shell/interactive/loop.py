@@ -43,8 +43,8 @@ from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.input_drawing import breaks_rows, erase_broken_rows, scroll_long_statements
 from sqlshell.shell.interactive.editing.keys import SendRequest, bindings, with_alt_enter
+from sqlshell.shell.interactive.editing.screen_rows import breaks_rows, erase_broken_rows, scroll_long_statements
 from sqlshell.shell.interactive.front_end import PromptFrontEnd
 from sqlshell.shell.interactive.history import SuggestFromHistory, suggest_at_once
 from sqlshell.shell.interactive.interrupts import handling_interrupts, interrupt_typed_ahead

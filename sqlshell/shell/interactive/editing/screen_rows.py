@@ -1,4 +1,4 @@
-"""The lines of the screen that the prompt takes: a long statement scrolls in half of it, because the time of a key
+"""The rows of the screen that the prompt takes: a long statement scrolls in half of it, because the time of a key
 grows with the lines that are drawn; rows that a narrower window breaks are erased.
 """
 

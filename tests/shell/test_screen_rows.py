@@ -21,7 +21,7 @@ from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, 
 from prompt_toolkit.output.vt100 import Vt100_Output
 
 from sqlshell.shell.interactive.editing.continuation import Continuations
-from sqlshell.shell.interactive.editing.input_drawing import scroll_long_statements
+from sqlshell.shell.interactive.editing.screen_rows import scroll_long_statements
 from sqlshell.shell.interactive.history import SuggestFromHistory, suggest_at_once
 from sqlshell.shell.interactive.look.highlight import LineLexer
 
