@@ -99,7 +99,8 @@ class Look(Struct, frozen=True):
     because they were too wide.
 
     `frozen` are the lines and cells at the edges of a table to keep in view; `wraps` says that wide lines can be read
-    wrapped, as those of records. `left_out` is the number of columns that a table had no room for.
+    wrapped, as those of records. `left_out` is the number of columns that a table had no room for. `plan` is whether
+    the rows are the lines of one plan, whose number says nothing.
     """
 
     shortened: int = 0
@@ -107,24 +108,21 @@ class Look(Struct, frozen=True):
     left_out: int = 0
     frozen: tuple[int, int] = (0, 0)
     wraps: bool = False
+    plan: bool = False
 
 
 class Summary(Struct, frozen=True):
     """What was written: `complete` is False if the reader left before the last row; `size` is the number of bytes
     received.
 
-    `waited` is the time in seconds that a pager or a command took to read, `shortened` the number of values that were
-    cut. `turned` is whether the rows were too wide for a table, so that each has several lines, and `left_out` the
-    number of columns that a table had no room for.
+    `waited` is the time in seconds that a pager or a command took to read, and `look` how the rows were drawn.
     """
 
     rows: int
     complete: bool
     size: int = 0
     waited: float = 0.0
-    shortened: int = 0
-    turned: bool = False
-    left_out: int = 0
+    look: Look = Look()
 
 
 class Change(Struct, frozen=True):

@@ -126,7 +126,7 @@ def test_the_facts_of_texts(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (facts.numbers, facts.least, facts.most, len(facts.common)) == (None, "a", "l", 10)
     assert facts.common[0] == ("b", 3)
     lines = summary(Column("s\x1b", "VARCHAR"), facts, "all rows").split("\n")
-    assert lines[:6] == ["s\\x1b  VARCHAR", "all rows", "", "rows      15", "nulls     1", "distinct  12"]
+    assert lines[:6] == ["s\\x1b  varchar", "all rows", "", "rows      15", "nulls     1", "distinct  12"]
     assert lines[6:10] == ["min       a", "max       l", "", "█" * 30 + " 3  b"]
     assert lines[10] == "█" * 10 + " 1  a"
     assert facts_of_values(Column("n", "INTEGER"), [None]) == ColumnFacts(1, 1, 0)

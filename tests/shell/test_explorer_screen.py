@@ -378,16 +378,16 @@ def test_a_value_and_the_statistics_of_a_column() -> None:
             assert status(await seen.press("q")) == f"row 2 of 2 │ name varchar │ {HELP}"
         shown = [[line.rstrip("^v ") for line in screen.split("\n")] for screen in (value, numbers, texts)]
         assert shown == [
-            ["doc  VARCHAR  row 2", "", "{", '  "n": 1', "}", *[""] * 10, " q to go back"],
+            ["doc  varchar  row 2", "", "{", '  "n": 1', "}", *[""] * 10, " q to go back"],
             [
-                *("id  INTEGER", "all rows", "", "rows      2", "nulls     0", "distinct  2"),
+                *("id  integer", "all rows", "", "rows      2", "nulls     0", "distinct  2"),
                 *("min       0", "max       1", "mean      0.5", ""),
                 *("0  ██████████████████████████████ 1", "1  ██████████████████████████████ 1"),
                 *["", "", ""],
                 " q to go back",
             ],
             [
-                *("name  VARCHAR", "all rows", "", "rows      2", "nulls     0", "distinct  2"),
+                *("name  varchar", "all rows", "", "rows      2", "nulls     0", "distinct  2"),
                 *("min       name 0", "max       name 1", ""),
                 *("██████████████████████████████ 1  name 0", "██████████████████████████████ 1  name 1"),
                 *["", "", "", ""],
@@ -613,7 +613,7 @@ def test_a_part_is_arranged_and_counted_where_the_service_has_no_file_of_the_res
             assert whole.asked == 1
             lines = (await seen.press("l", "s")).split("\n")
             assert [line.rstrip("^v ") for line in lines] == [
-                *("name  VARCHAR", "only the 3 rows in memory, of 6", "", "rows      3", " q to go back")
+                *("name  varchar", "only the 3 rows in memory, of 6", "", "rows      3", " q to go back")
             ]
             assert status(await seen.press("q", "=")) == f"row 3 of 6 │ name varchar │ {HELP}"
             await seen.press("G")
@@ -679,7 +679,7 @@ def test_all_rows_are_arranged_and_counted_by_the_file_of_the_service() -> None:
             ]
             lines = (await seen.press("h", "s")).split("\n")
             assert [line.rstrip("^v ") for line in lines] == [
-                *("id  INTEGER", "all rows", "", "rows      4", " q to go back")
+                *("id  integer", "all rows", "", "rows      4", " q to go back")
             ]
             held.error = OutputError("gone\x1b")
             assert status(await seen.press("q", "[")) == (

@@ -146,8 +146,6 @@ class ValueColors:
             return self.painted(text, "null")
         if column.kind.numeric:
             return self.number(text, grouped=whole_digits(text) > UNGROUPED and is_quantity(column))
-        if role == "boolean" and value.lower() in {"false", "f", "0"}:
-            role = "dim"
         if role is None and is_nested(column):
             return self.names(text)
         return self.painted(text, role) if role is not None else text

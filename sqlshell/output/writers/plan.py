@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.lines import wrapped
-from sqlshell.output.writer import Writer, WriterOptions, encode
+from sqlshell.output.writer import Look, Writer, WriterOptions, encode
 from sqlshell.result import Batch
 
 _BOX: Final = re.compile(r"╭─ ([^╭╮│─┴┸┚]+) [─┴┸┚┖]+╮|╭─+╮")
@@ -62,6 +62,10 @@ class PlanWriter(Writer):
     def __init__(self, options: WriterOptions) -> None:
         self._paint = options.paint or (lambda text, _: text)
         self._width = options.screen.width if options.screen is not None else 0
+
+    @property
+    def look(self) -> Look:
+        return Look(plan=True)
 
     def write(self, batch: Batch) -> Iterable[bytes]:
         for row in batch.rows:

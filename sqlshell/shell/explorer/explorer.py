@@ -14,6 +14,7 @@ from prompt_toolkit.formatted_text import StyleAndTextTuples
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.layout import ConditionalContainer, HSplit, Layout, VSplit, Window
 from prompt_toolkit.layout.controls import BufferControl, FormattedTextControl, UIContent, UIControl
+from prompt_toolkit.layout.margins import ConditionalMargin, ScrollbarMargin
 from prompt_toolkit.mouse_events import MouseEvent, MouseEventType
 from prompt_toolkit.styles import BaseStyle
 from prompt_toolkit.widgets import TextArea
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
 from sqlshell.errors import ShellError
 from sqlshell.output.text.cells import printable
+from sqlshell.output.text.lines import wrapped
 from sqlshell.output.text.type_names import simple_type
 from sqlshell.output.writer import WriterOptions
 from sqlshell.runtime.streams import in_locale
@@ -55,7 +57,8 @@ class Explorer:
         self._answered: Callable[[str], None] = lambda text: None
         self._typing: Callable[[str], None] | None = None
         self._line = Buffer(multiline=False, on_text_changed=self._typed)
-        self._text = TextArea(read_only=True, scrollbar=True, style="class:text")
+        self._text = TextArea(read_only=True, style="class:text")
+        self._text.window.right_margins = [ConditionalMargin(ScrollbarMargin(), Condition(self._text_is_taller))]
         self._reading = False
         self._table = Window(_Table(self), dont_extend_height=False)
         self.browsing = Condition(lambda: not self._asking and not self._reading)
@@ -87,9 +90,19 @@ class Explorer:
 
     def read(self, text: str) -> None:
         """Show a text over the table, until q."""
-        self._text.text = text
+        self._text.text = wrapped(text, self.reading_width)
         self._reading = True
         self.app.layout.focus(self._text)
+
+    @property
+    def reading_width(self) -> int:
+        """The cells of a line of a text over the table."""
+        # The last column is that of the scrollbar, and the one before it that of the cursor behind a line.
+        return self.app.output.get_size().columns - 2
+
+    def _text_is_taller(self) -> bool:
+        """Whether a text over the table has more lines than the screen, whose last one is the status line."""
+        return self._text.document.line_count >= self.app.output.get_size().rows
 
     def start(self, work: Callable[[], Coroutine[Any, Any, None]]) -> None:
         """Start a slow operation and cancel the previous one; Esc stops it."""

@@ -263,7 +263,7 @@ class Grid:
         hit = self.pattern is not None and not chosen and self.pattern.search(value) is not None
         text = self._fitted(_shown(value, shown.column), shown.width, right=shown.column.kind.numeric)
         if hit or chosen:
-            return [(f"{base} class:search" if hit else base, text)]
+            return [(f"{base} class:search reverse" if hit else base, text)]
         colored = COLORS.value(text, value, shown.column, shown.role)
         return [(f"class:{role}" if role else "", part) for role, part in COLORS.parts(colored)]
 

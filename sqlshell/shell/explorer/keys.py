@@ -11,6 +11,7 @@ from sqlshell.errors import UsageError
 from sqlshell.origin import Own
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.lines import folded
+from sqlshell.output.text.type_names import simple_type
 from sqlshell.result import Table
 from sqlshell.shell.explorer.arrangement import Arrangement, arranged
 from sqlshell.shell.explorer.explorer import Explorer, pattern
@@ -88,8 +89,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
     def show_keys() -> None:
         width = max(len(name) for name, _ in HELP)
         lines = "\n".join(f"{name.ljust(width)}  {text}" for name, text in HELP)
-        # The last column is that of the scrollbar, and the one before it that of the cursor behind a line.
-        explorer.read(folded(lines, explorer.app.output.get_size().columns - 2))
+        explorer.read(folded(lines, explorer.reading_width))
 
     @on("enter")
     def show_value() -> None:
@@ -97,7 +97,7 @@ def bindings(explorer: Explorer) -> KeyBindings:
         if row is not None:
             shown = grid.current
             number = (grid.number(grid.row) or 0) + 1
-            title = f"{printable(shown.column.name)}  {printable(shown.column.exact_type)}  row {number:,}"
+            title = f"{printable(shown.column.name)}  {printable(simple_type(shown.column.exact_type))}  row {number:,}"
             explorer.read(f"{title}\n\n{pretty(shown.column, row[shown.at])}")
 
     @on("s")

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.display import indented
+from sqlshell.output.text.type_names import simple_type
 from sqlshell.result import Column, StoredColumn, Table
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.charts.charts import bin_label
@@ -78,7 +79,7 @@ async def _numbers(table: Table, column: StoredColumn, text: str) -> NumberFacts
 def summary(column: Column, facts: ColumnFacts, note: str) -> str:
     """Statistics as lines; `note` says which rows they cover."""
     lines = [
-        f"{printable(column.name)}  {printable(column.exact_type)}",
+        f"{printable(column.name)}  {printable(simple_type(column.exact_type))}",
         note,
         "",
         f"rows      {facts.rows:,}",

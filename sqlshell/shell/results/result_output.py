@@ -299,7 +299,7 @@ class ResultOutput:
             count = format_count(look.left_out, "column")
             self._diagnostics.note(f"{count} left out; use \\x or \\pset wide fold to show all", always=True)
         waited = sink.waited if one_off else 0.0
-        return replace(summary, shortened=look.shortened, waited=waited, turned=look.turned, left_out=look.left_out)
+        return replace(summary, look=look, waited=waited)
 
     def _explores(self, result: Result, format_: Format) -> bool:
         """Whether a result at the prompt has too many columns for a table, and can be opened in the explorer."""

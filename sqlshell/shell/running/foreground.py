@@ -32,7 +32,7 @@ from sqlshell.errors import (
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.output.copy import Consumer
-from sqlshell.output.writer import Summary
+from sqlshell.output.writer import Look, Summary
 from sqlshell.result import Endless, Result
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
@@ -297,20 +297,23 @@ class Foreground:
 
     def _report_footer(self, result: Result, summary: str, size: int, seconds: float, shown: Summary | None) -> None:
         """The line below a result at the prompt."""
-        parts = [summary]
-        if shown is not None and shown.turned and len(result.columns) > 1:
+        look = shown.look if shown is not None else Look()
+        parts = [] if look.plan else [summary]
+        if look.turned and len(result.columns) > 1:
             parts.append(format_count(len(result.columns), "column"))
-        if shown is not None and shown.left_out:
+        if look.left_out:
             count = len(result.columns)
-            parts.append(f"{count - shown.left_out:,} of {count:,} columns (F5 shows all)")
+            parts.append(f"{count - look.left_out:,} of {count:,} columns (F5 shows all)")
         if self._diagnostics.verbose or self._session.options.timing:
             parts.append(duration(seconds))
-        if shown is not None and shown.shortened:
-            parts.append(f"{format_count(shown.shortened, 'value')} cut (\\pset maxwidth 0 shows all)")
+        if look.shortened:
+            remedy = "" if look.left_out else " (\\pset maxwidth 0 shows all)"
+            parts.append(f"{format_count(look.shortened, 'value')} cut{remedy}")
         if self._diagnostics.verbose:
             parts += [byte_size(size)] if size else []
             parts += [f"statement {result.statement_id}"] if result.statement_id else []
-        self._diagnostics.footer((" · " if shows_unicode(os.environ) else ", ").join(parts))
+        if parts:
+            self._diagnostics.footer((" · " if shows_unicode(os.environ) else ", ").join(parts))
 
     async def _report_stream(self, endless: Endless, result: Result, seconds: float, running: Running) -> None:
         """Report the number of rows, and the state of the query."""
