@@ -288,6 +288,7 @@ def test_a_service_ends_without_a_stack(tmp_path: Path, number: int) -> None:
     with socket.create_connection((where.hostname or "", where.port or 0)) as connection:
         if number == signal.SIGTERM:
             half_sent(connection, where.netloc, served.token)
+            # Nothing says that the service has read half of a request.
             time.sleep(0.2)
         served.process.send_signal(number)
         assert served.process.wait(30) == 0

@@ -418,11 +418,9 @@ def test_serve_makes_a_token_and_says_so(tmp_path: Path, program: Program) -> No
     token = next(filter(None, (re.search(r"token: (\S+)", line) for line in told)))
     done = program(url, "--format", "csv", "-c", "select 1 as a", env={"SQLSHELL_TOKEN": token[1]})
     assert (done.code, done.out) == (0, "a\n1\n")
-    began = time.monotonic()
     process.terminate()
     assert process.wait(30) == 0
     process.communicate()
-    assert time.monotonic() - began < 30
 
 
 def test_a_token_outlives_the_service(tmp_path: Path, program: Program) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 
 from tests.conftest import Served
+from tests.service.waiting import until
 
 Answer = dict[str, Any]
 
@@ -51,6 +52,9 @@ class Client:
             pause = min(pause * 1.3, 0.1)
             answer = self.http.get(f"/v2/statements/{answer['statementID']}", params=query).json()
         return answer
+
+    def wait_until_it_runs(self, answer: Answer) -> None:
+        until(lambda: [answer["statementID"], "running"] in [[row[0], row[4]] for row in self.rows("list queries")])
 
     def run(self, sql: str, files: Sequence[tuple[str, bytes]] = (), **fields: Any) -> Answer:
         """Submit a statement and wait for it; lookups name the time zone of the submission, if it has one."""

@@ -167,7 +167,6 @@ def test_print_entity_from_the_beginning_and_again(client: Client) -> None:
         await frames(socket, 1)
         assert [row[0] for row in await rows_of(socket, 5000)] == [str(number) for number in range(5000)]
         await socket.close()
-        await asyncio.sleep(0.2)
         await asyncio.to_thread(client.rows, "insert into old values (5000)")
         again, new = await reader(query, session="mine"), await reader(late)
         assert (await frames(again, 2))[1]["data"] == ["5000"]

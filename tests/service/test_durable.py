@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from tests.conftest import Done, Program, Served, serve, stop
-from tests.service.client import Answer, Client
+from tests.service.client import Client
 from tests.service.tested_engines import OnEngine
 from tests.service.waiting import until
 
@@ -28,11 +28,6 @@ def kill(served: Served) -> None:
     served.process.stdout.close()
 
 
-def wait_until_it_runs(served: Served, answer: Answer) -> None:
-    with Client(served) as client:
-        until(lambda: [answer["statementID"], "running"] in [[row[0], row[4]] for row in client.rows("list queries")])
-
-
 def test_databases_streams_and_what_ran_are_found_after_a_kill(tmp_path: Path) -> None:
     running = serve(tmp_path, "--data", "data", "--partition-rows", "1000")
     with Client(running) as client:
@@ -43,7 +38,7 @@ def test_databases_streams_and_what_ran_are_found_after_a_kill(tmp_path: Path) -
         client.rows("insert into s values (1), (2)")
         endless = client.submit("select * from s")
         lost = client.submit("select count(*) from range(100000000000) a, range(1000) b")
-        wait_until_it_runs(running, lost)
+        client.wait_until_it_runs(lost)
     kill(running)
     again = serve(tmp_path, "--data", "data", "--partition-rows", "500")
     try:
@@ -160,7 +155,7 @@ def test_a_grace_that_runs_out_ends_what_runs(engine: OnEngine, tmp_path: Path) 
         running = serve(tmp_path, "--data", "data", "--grace", "0.2", *place)
         with Client(running) as client:
             endless = client.submit(engine.sql.endless)
-            wait_until_it_runs(running, endless)
+            client.wait_until_it_runs(endless)
         assert stop(running) == 0
         again = serve(tmp_path, "--data", "data", *place)
         with Client(again) as client:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import threading
-import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +13,7 @@ import pytest
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
 from tests.service.tested_engines import OnEngine
+from tests.service.waiting import until
 
 
 @pytest.fixture(scope="module")
@@ -110,9 +110,10 @@ def test_a_pool_admits(own: Served, client: Client, engine: OnEngine) -> None:
     try:
         running = names[0].submit(engine.sql.endless, computePool="small")
         waiting = names[1].submit("select 2", computePool="small")
-        time.sleep(0.2)
+        place = f"/v2/statements/{waiting['statementID']}"
+        until(lambda: "position 1" in str(client.http.get(place).json().get("message")))
         assert names[2].state("select 3", computePool="small") == "53000"
-        assert names[1].http.get(f"/v2/statements/{waiting['statementID']}").status_code == 202
+        assert client.http.get(place).status_code == 202
         assert client.state(f"terminate query '{running['statementID']}'") == "00000"
         assert names[0].wait(running)["sqlState"] == "57000"
         assert names[1].wait(waiting)["data"] == [["2"]]

@@ -96,9 +96,12 @@ def test_texts_and_bytes_come_back_as_they_were(storage: Storage, text: str) -> 
 
 @needs_postgresql
 @pytest.mark.slow("a server that does not respond")
-def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event_loop(postgresql_database: str) -> None:
+def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event_loop(
+    postgresql_database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     from sqlshell.service.storage import postgresql
 
+    monkeypatch.setattr(postgresql, "PAUSE_SECONDS", 0.0)
     with contextlib.closing(postgresql.PostgresqlStorage(postgresql_database)) as storage:
         here = "SELECT pg_backend_pid()"
 
@@ -115,7 +118,6 @@ def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event
             # The event loop does not wait for the database again before a thread has found that it responds.
             with pytest.raises(Unreachable):
                 storage.read("SELECT 1")
-            await asyncio.sleep(1.1 * postgresql.PAUSE_SECONDS)
             assert await asyncio.to_thread(storage.read, "SELECT 1") == [(1,)]
             assert storage.read("SELECT 1") == [(1,)]
 
@@ -125,7 +127,7 @@ def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event
 @needs_postgresql
 @pytest.mark.slow("a server that does not respond")
 def test_one_connection_that_does_not_respond_holds_up_no_other_call(postgresql_database: str) -> None:
-    from sqlshell.service.storage.postgresql import PostgresqlStorage
+    from sqlshell.service.storage.postgresql import CONNECTIONS, PostgresqlStorage
 
     with contextlib.closing(PostgresqlStorage(postgresql_database)) as storage:
 
@@ -134,7 +136,8 @@ def test_one_connection_that_does_not_respond_holds_up_no_other_call(postgresql_
             os.kill(backend, signal.SIGSTOP)
             try:
                 held_up = asyncio.ensure_future(storage.run_async(lambda: storage.read("SELECT 1")))
-                await asyncio.sleep(0.5)
+                while storage._of_threads.qsize() == CONNECTIONS:  # noqa: ASYNC110
+                    await asyncio.sleep(0)
                 for _ in range(20):
                     assert await storage.run_async(lambda: storage.read("SELECT 1")) == [(1,)]
                 assert not held_up.done()

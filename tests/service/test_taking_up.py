@@ -34,7 +34,7 @@ def test_a_service_that_was_killed_finds_its_statement_finished(engine: OnEngine
             expected = client.rows(SLOW)
             answer = client.submit(SLOW)
             assert answer["sqlState"] == "03000"
-            time.sleep(0.3)
+            client.wait_until_it_runs(answer)
             first.process.send_signal(signal.SIGKILL)
             first.process.wait()
         again = serve(tmp_path, "--data", "data", *place)
@@ -59,7 +59,7 @@ def test_another_process_takes_up_the_statement_of_a_killed_one(
         expected = second.rows(SLOW)
         answer = first.submit(SLOW)
         assert answer["sqlState"] == "03000"
-        time.sleep(0.3)
+        second.wait_until_it_runs(answer)
         cluster.kill(cluster.served[0])
         found = looked_up(second, answer, 60 + 2 * LEASE)
         assert (found["sqlState"], found.get("data")) == ("00000", expected), found.get("message")

@@ -442,6 +442,7 @@ def test_a_slow_reader_gets_everything(small: Served) -> None:
             end = time.monotonic() + 2.5
             while time.monotonic() < end:
                 found += len(wire.recv(4096))
+                # The pace of the reader.
                 time.sleep(0.1)
             while found < 12_000_000:
                 chunk = wire.recv(1 << 20)

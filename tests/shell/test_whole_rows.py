@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import Awaitable, Callable
-from functools import partial
 from typing import TypeVar
 
 import pytest
@@ -171,9 +171,16 @@ def test_a_canceled_query_is_interrupted(served: Served) -> None:
     async def work(pages: Pages, rows: Rows) -> None:
         table = await pages._file()
         assert table is not None
-        endless = partial(table.query, "SELECT count(*) FROM range(1000000000000) a, range(1000000000000) b")
-        running = asyncio.ensure_future(endless())
-        await asyncio.sleep(0.05)
+        begun = threading.Event()
+
+        def note(number: int) -> int:
+            begun.set()
+            return number
+
+        table.connection.create_function("begun", note, ["BIGINT"], "BIGINT")
+        endless = table.query("SELECT max(begun(range)) FROM range(1000000000000)")
+        running = asyncio.ensure_future(endless)
+        await asyncio.to_thread(begun.wait)
         running.cancel()
         with pytest.raises(asyncio.CancelledError):
             await running

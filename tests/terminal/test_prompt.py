@@ -54,6 +54,7 @@ def test_names_are_completed_after_they_are_made(terminal: Terminal) -> None:
 def test_completion_can_be_switched_off(terminal: Terminal) -> None:
     terminal.type(F2)
     terminal.type("sele")
+    # Nothing says that no menu will follow.
     assert "keyword" not in terminal.screen_after(0.6)
     terminal.type("\x03" + F2 + "sele")
     terminal.wait("keyword")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,11 +38,14 @@ class Gated(ScriptedClient):
     def __init__(self, answers: dict[str, Answer] | None = None) -> None:
         super().__init__(answers)
         self.gate = asyncio.Event()
+        self.arrived = self.confirmed = 0
 
     async def step(self, what: str) -> None:
         await super().step(what)
         if what == "wait":
+            self.arrived += 1
             await self.gate.wait()
+            self.confirmed += 1
 
 
 def insert(*rows: int) -> str:
@@ -84,9 +87,10 @@ def test_each_row_is_sent_once_in_order_and_recorded() -> None:
     asyncio.run(work())
 
 
-async def settled() -> None:
-    for _ in range(200):
-        await asyncio.sleep(0.001)
+async def until(holds: Callable[[], bool]) -> None:
+    async with asyncio.timeout(60):
+        while not holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.001)
 
 
 def test_some_are_on_their_way_at_once() -> None:
@@ -95,19 +99,24 @@ def test_some_are_on_their_way_at_once() -> None:
         core = Core(client)
         begun: list[Range] = []
         found: list[SentBatch] = []
+        on_their_way: list[int] = []
+
+        def begin(rows: Range) -> None:
+            begun.append(rows)
+            on_their_way.append(len(begun) - client.confirmed)
 
         async def collect() -> None:
-            async for batch in sender_of(core).send(staged(20), [], begun.append):
+            async for batch in sender_of(core).send(staged(20), [], begin):
                 found.append(batch)
 
         collecting = asyncio.ensure_future(collect())
-        await settled()
-        assert len(begun) == send.IN_FLIGHT
+        await until(lambda: client.arrived == send.IN_FLIGHT)
         assert found == []
         client.gate.set()
         await collecting
         assert [batch.rows for batch in found] == begun
         assert len(begun) == 10
+        assert max(on_their_way) == send.IN_FLIGHT
 
     asyncio.run(work())
 
@@ -141,7 +150,7 @@ def test_nothing_is_sent_after_the_failure_of_a_statement_on_its_way() -> None:
                 found.append(batch)
 
         collecting = asyncio.ensure_future(collect())
-        await settled()
+        await until(lambda: client.arrived == send.IN_FLIGHT)
         client.gate.set()
         await collecting
         assert begun == [(0, 2), (2, 4), (4, 6), (6, 8)]
@@ -167,8 +176,7 @@ def test_a_failure_before_the_service_has_the_statement() -> None:
         assert not found[1].arrived
         assert len(client.ran) == 2
         assert [entry.state for entry in core.journal.recent(9)] == ["finished"]
-        await settled()
-        assert len(asyncio.all_tasks()) == 1
+        await until(lambda: len(asyncio.all_tasks()) == 1)
 
     asyncio.run(work())
 
@@ -181,7 +189,7 @@ def test_statements_on_their_way_are_waited_for_at_an_interruption(ends: bool, m
         sender = sender_of(core)
         coming = sender.send(staged(8), [], lambda rows: None)
         first = asyncio.ensure_future(anext(coming, None))
-        await settled()
+        await until(lambda: client.arrived == 4)
         first.cancel()
         if ends:
             client.gate.set()
@@ -192,8 +200,7 @@ def test_statements_on_their_way_are_waited_for_at_an_interruption(ends: bool, m
         assert all((batch.error is None) is ends for batch in found)
         assert ends or all(isinstance(batch.error, Interrupted) for batch in found)
         assert await sender.settled() == []
-        await settled()
-        assert len(asyncio.all_tasks()) == 1
+        await until(lambda: len(asyncio.all_tasks()) == 1)
 
     asyncio.run(work())
 
