@@ -14,12 +14,12 @@ from pathlib import Path
 FOLDER = Path(__file__).parent / "golden"
 
 
-def agree(place: str, text: str, read: Callable[[str], object] = str) -> None:
-    """Compare what `read` makes of a text with the same of the file in tests/golden, or write the file."""
+def agree(place: str, text: str) -> None:
+    """Compare a text with the file in tests/golden, or write the file."""
     path = FOLDER / place
     if os.environ.get("SQLSHELL_GOLDEN") == "write":
         path.write_text(text)
-    assert read(text) == read(path.read_text())
+    assert text == path.read_text()
 
 
 def run_sessions(place: str, run: Callable[[str], Sequence[str]]) -> None:

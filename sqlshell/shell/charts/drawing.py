@@ -103,23 +103,34 @@ def _points(plotext: Any, chart: Chart, width: int, height: int, paint: Paint, *
     xs = [x for item in chart.series for x in item.xs]
     ys = [y for item in chart.series for y in item.ys]
     bottom, top = min(ys), max(ys)
-    if marks := ticks(bottom, top):
+    # plotext chooses by chance between labels for which there is too little room: on the left all have a row, and below
+    # the axis it draws only the ticks.
+    if marks := next(found for most in range(TICKS, 0, -1) if len(found := ticks(bottom, top, most)) <= height - 4):
         bottom, top = min(bottom, marks[0]), max(top, marks[-1])
         plotext.yticks(marks, [f"{mark:,.10g}" for mark in marks])
         plotext.ylim(bottom, top)
+    first, last = min(xs), max(xs)
+    labels: dict[float, str] = {}
     if chart.moments:
-        times = time_ticks(min(xs), max(xs))
-        plotext.xticks(times, [moment(time, max(xs) - min(xs)) for time in times])
+        labels = {time: moment(time, last - first) for time in time_ticks(first, last)}
     elif chart.labels:
         step = max(1, len(chart.labels) // TICKS)
-        plotext.xticks(list(range(0, len(chart.labels), step)), chart.labels[::step])
-    elif marks := ticks(min(xs), max(xs)):
-        plotext.xticks(marks, [f"{mark:,.10g}" for mark in marks])
+        labels = {float(at): chart.labels[at] for at in range(0, len(chart.labels), step)}
+    else:
+        labels = {mark: f"{mark:,.10g}" for mark in ticks(first, last) if first <= mark <= last}
+    if labels:
+        plotext.xticks([*labels], [" "] * len(labels))
     plotext.xlabel(chart.x)
     text = str(plotext.build()) if colors else plotext.uncolorize(str(plotext.build()))
     lines = text.rstrip("\n").split("\n")
     frame = [at for at, line in enumerate(lines) if "┌" in line or "└" in line]
     rows = frame[-1] - frame[0] - 2 if len(frame) > 1 else 0
+    if labels and frame:
+        axis = plotext.uncolorize(lines[frame[-1]])
+        left, right = axis.index("└") + 1, axis.index("┘") - 1
+        shares = {at: (at - first) / (last - first) if last > first else 0.5 for at in labels}
+        columns = {round(left + shares[at] * (right - left)): label for at, label in labels.items()}
+        lines[frame[-1] + 1] = _below(columns, width)
     for number, item in enumerate(chart.series):
         if item.ys and rows > 0:
             share = (top / 2 - item.ys[-1] / 2) / (top / 2 - bottom / 2) if top > bottom else 0.5
@@ -127,9 +138,19 @@ def _points(plotext: Any, chart: Chart, width: int, height: int, paint: Paint, *
     return lines
 
 
-def ticks(low: float, high: float) -> list[float]:
+def _below(labels: dict[int, str], width: int) -> str:
+    """A line with labels below their columns, in order; one that would touch the one before it is left out."""
+    line = ""
+    for column, label in labels.items():
+        at = max(0, min(column - cells(label) // 2, width - cells(label)))
+        if not line or at > cells(line):
+            line += " " * (at - cells(line)) + label
+    return line
+
+
+def ticks(low: float, high: float, most: int = TICKS) -> list[float]:
     """Round numbers from one not above `low` to one not below `high`; none if they are equal or too large."""
-    step = step_between(low, high, TICKS)
+    step = step_between(low, high, most)
     if not step or abs(low) / step > EXACT or abs(high) / step > EXACT:
         return []
     return [number * step for number in range(math.floor(low / step), math.ceil(high / step) + 1)]
