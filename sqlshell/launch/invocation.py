@@ -58,7 +58,6 @@ from sqlshell.shell.shell import Shell
 
 if TYPE_CHECKING:
     from sqlshell.launch.first_prompt import FirstPrompt
-    from sqlshell.shell.commands import Command
     from sqlshell.shell.interactive.front_end import PromptFrontEnd
     from sqlshell.shell.interactive.look.themes import Theme
 
@@ -141,7 +140,7 @@ class _Start:
         forward_logs(lambda text: self._diagnostics.detail(text, 2))
         # Before the database is opened: a time zone may be wrong.
         self._context = context_of(self._destination)
-        self._modes = ScriptModes()
+        self._modes = ScriptModes(commands_allowed=not settings["no_commands"])
         if any(settings[name] for name in MODES):
             from sqlshell.launch.modes import open_modes
 
@@ -251,9 +250,7 @@ class _Start:
             diagnostics,
             self._position,
             streams,
-            _commands,
             self._modes,
-            commands_allowed=not settings["no_commands"],
         )
         for text in settings["set"]:
             shell.variables.set_from_argument(text)
@@ -496,7 +493,9 @@ def _terminal_for_stdin(stdin: TextIO) -> None:
 
 def _command_hint(words: Sequence[str]) -> str:
     """The hint for a backslash command in the place of a TARGET; "" if there is none."""
-    names = {item.name for item in _commands().values()}
+    from sqlshell.shell.commands import BUILTIN
+
+    names = {item.name for item in BUILTIN}
     command = next((word for word in words if word in names), "")
     return f"write a command of the shell as -c '\\{command}'" if command else ""
 
@@ -516,9 +515,3 @@ def initial_options(settings: Settings, output: str, *, prompt: bool, at_termina
     if output and settings.source("format") != "flag" and (by_extension := format_for_path(output)) is not None:
         options.choose({"format": by_extension.name})
     return options
-
-
-def _commands() -> Mapping[str, Command]:
-    from sqlshell.shell.commands import BUILTIN, table
-
-    return table(BUILTIN)

@@ -29,7 +29,8 @@ def modes_of(settings: Settings, diagnostics: Diagnostics, target: str, *, scrip
     statistics = None
     if settings["stats"] and not dry_run:
         statistics = Statistics(Own(settings["stats"]), diagnostics)
-    return ScriptModes(statistics, _checkpoint(settings, target, scripts=scripts), dry_run)
+    allowed = not settings["no_commands"]
+    return ScriptModes(statistics, _checkpoint(settings, target, scripts=scripts), dry_run, allowed)
 
 
 def _checkpoint(settings: Settings, target: str, *, scripts: bool) -> Checkpoint | None:

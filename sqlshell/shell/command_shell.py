@@ -39,9 +39,15 @@ class CommandShell(ShellComponents, abc.ABC):
     may fail raises ShellError. Shell, which derives from it, runs the scripts.
     """
 
-    submitter: Submitter
-    """Carries out the statements of this run."""
-    connections: ConnectionManager
+    @property
+    @abc.abstractmethod
+    def submitter(self) -> Submitter:
+        """Carries out the statements of this run."""
+
+    @property
+    @abc.abstractmethod
+    def connections(self) -> ConnectionManager:
+        """Switches to another connection."""
 
     @property
     @abc.abstractmethod

@@ -74,6 +74,8 @@ class ScriptModes(Struct, frozen=True, eq=False):
     """Of --checkpoint."""
     dry_run: bool = False
     """Whether statements are printed instead of sent."""
+    commands_allowed: bool = True
+    """Whether backslash commands run."""
 
 
 class ShellComponents:

@@ -1,72 +1,83 @@
-"""Runs interactive input, `-c`, `-f` and stdin in the same way: text in, statements and commands out, in order."""
+"""Runs interactive input, `-c`, `-f` and stdin in the same way: text that arrives in chunks in, statements and commands
+out, in order."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import functools
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+import itertools
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Final
 
-from sqlshell.diagnostics import Diagnostics
-from sqlshell.errors import Exit, Interrupted, ShellError, UsageError
-from sqlshell.origin import Own
-from sqlshell.runtime.streams import Streams
+from msgspec.structs import replace
+
+from sqlshell.errors import (
+    CannotResume,
+    ConnectionFailed,
+    Exit,
+    Interrupted,
+    NotAuthenticated,
+    ShellError,
+    StatementError,
+    Unread,
+    Unreadable,
+    UsageError,
+    Where,
+)
+from sqlshell.interface import sqlstate
+from sqlshell.origin import EMPTY, Own
 from sqlshell.shell.command_shell import CommandShell
-from sqlshell.shell.components import ScriptModes
-from sqlshell.shell.connection import Environment
-from sqlshell.shell.front_end import FrontEnd
-from sqlshell.shell.results.result_output import ResultOutput
-from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.running.connection_manager import ConnectionManager
-from sqlshell.shell.running.submitting import Submitter
+from sqlshell.shell.running.failures import AlreadyReported, cause_of
+from sqlshell.shell.running.submitting import Submitter, Use
+from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.inline_copy import InlineCopy
-from sqlshell.shell.scripts.position import Position
-from sqlshell.shell.scripts.script_runner import ScriptRunner
-from sqlshell.shell.session import Session
-from sqlshell.sql.script.items import State
+from sqlshell.shell.scripts.position import ScriptPlace
+from sqlshell.shell.scripts.reading import next_chunk, read_script, relative_to_script, skipped_message
+from sqlshell.sql.analysis.copy_statements import is_copy
+from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, State, Statement
 from sqlshell.text import format_count
 
 if TYPE_CHECKING:
     from sqlshell.shell.commands.command import Command
 
+DEEPEST_INCLUDE = 50
+NOT_CONNECTED = (ConnectionFailed, NotAuthenticated)
+"""Errors of \\c, which changes nothing if it fails."""
+
+_UNTERMINATED: Final = {
+    State.SINGLE_QUOTE: "unterminated string",
+    State.DOUBLE_QUOTE: "unterminated quoted identifier",
+    State.BACK_QUOTE: "unterminated quoted identifier",
+    State.DOLLAR_QUOTE: "unterminated dollar-quoted string",
+    State.BLOCK_COMMENT: "unterminated comment",
+    State.PARENTHESIS: "missing closing parenthesis",
+    State.APPLICATION: "BEGIN APPLICATION without END APPLICATION",
+    State.ATOMIC: "BEGIN ATOMIC without END",
+}
+"""The error in a statement that is unfinished at the end of the script."""
+
 
 class Shell(CommandShell):
-    """Runs text. `commands` returns the backslash commands by name; they run only if `commands_allowed`."""
+    """Runs text, and the scripts that it includes."""
 
-    def __init__(
-        self,
-        session: Session,
-        result_output: ResultOutput,
-        attachments: Attachments,
-        front_end: FrontEnd,
-        environment: Environment,
-        diagnostics: Diagnostics,
-        position: Position,
-        streams: Streams,
-        commands: Callable[[], Mapping[str, Command]],
-        modes: ScriptModes | None = None,
-        *,
-        commands_allowed: bool = True,
-    ) -> None:
-        """Create it with its parts, and what the options of this run do at each statement."""
-        super().__init__(
-            session, result_output, attachments, front_end, environment, diagnostics, position, streams, modes
-        )
-        # Created for the first command, because many scripts have none.
-        self._commands = functools.cache(commands)
-        self.submitter = self._submitter()
-        self.connections = ConnectionManager(session, front_end, diagnostics, self.failures)
-        self._copy = self._inline_copy()
-        self._scripts = ScriptRunner(self, self._copy, self._commands, commands_allowed=commands_allowed)
+    _leaving = False
+    _ended_by: ShellError | None = None
+    """The error that ended the last script before its end."""
+    _runs_own = False
+    """Whether a script of the user's own runs, whose commands are always allowed."""
 
-    @property
+    @functools.cached_property
     def commands(self) -> Mapping[str, Command]:
-        """The backslash commands by name."""
-        return self._commands()
+        # Many scripts have none.
+        from sqlshell.shell.commands import BUILTIN, table
 
-    def _submitter(self) -> Submitter:
-        """What carries out the statements of a run with these options."""
+        return table(BUILTIN)
+
+    @functools.cached_property
+    def submitter(self) -> Submitter:
         if self.modes.dry_run:
             from sqlshell.shell.running.dry_run import DryRun
 
@@ -81,7 +92,12 @@ class Shell(CommandShell):
 
         return SendAhead(self)
 
-    def _inline_copy(self) -> InlineCopy:
+    @functools.cached_property
+    def connections(self) -> ConnectionManager:
+        return ConnectionManager(self.session, self.front_end, self.diagnostics, self.failures)
+
+    @functools.cached_property
+    def _copy(self) -> InlineCopy:
         """What carries out the COPY statements whose data follow in the script."""
         if self.submitter.sends:
             return InlineCopy(self)
@@ -89,6 +105,10 @@ class Shell(CommandShell):
 
         assert isinstance(self.submitter, DryRun)
         return PrintedCopy(self, self.submitter)
+
+    @property
+    def _commands_allowed(self) -> bool:
+        return self._runs_own or self.modes.commands_allowed
 
     @property
     def exit(self) -> Exit:
@@ -102,7 +122,7 @@ class Shell(CommandShell):
         """
         stop = self.failures.stops and "ON_ERROR_STOP" in self.variables
         self.buffer.scanner.unfinished.has_failed_command = False
-        run = functools.partial(self._scripts.run, name="", stop=stop, typed=True)
+        run = partial(self.run_script, name="", stop=stop, typed=True)
         continues = await run([Own(text + "\n")], send=send)
         while continues and (text := self.buffer.take_edited()):
             continues = await run([Own(text + "\n")], send=False)
@@ -112,12 +132,16 @@ class Shell(CommandShell):
 
     async def run_own(self, path: Own) -> None:
         """Run a script of the user, such as rc.sql: its commands are allowed, and its failures do not count."""
-        with self._scripts.allowing_commands(), self.failures.separate_exit_code():
-            await self._scripts.run(self.read(path), path, stop=False)
+        self._runs_own = True
+        try:
+            with self.failures.separate_exit_code():
+                await self.run_script(self.read(path), path, stop=False)
+        finally:
+            self._runs_own = False
 
     def read(self, path: Own) -> Iterator[Own]:
         """The text of a script in chunks, `-` for stdin. Raises UsageError if it cannot be read or is not text."""
-        return self._scripts.read(path)
+        return read_script(path, self.streams.stdin)
 
     async def run_script(
         self,
@@ -125,19 +149,299 @@ class Shell(CommandShell):
         name: str,
         *,
         stop: bool | None = None,
+        typed: bool = False,
+        send: bool = True,
         words: tuple[Own, ...] | None = None,
     ) -> bool:
-        """Run a script that arrives in chunks of text, as ScriptRunner.run() does."""
-        return await self._scripts.run(chunks, name, stop=stop, words=words)
+        """Run a script that arrives in chunks of text; `name` is used in its errors. False if the shell should exit.
+
+        A \\q ends only the script, unless the user `typed` it.
+
+        With `stop`, or according to on_error (None), a failure ends the script; a lost connection and an interruption
+        always do. Errors are reported, and the first exit code is kept in `exit`. The end of the script also sends its
+        last statement. A `typed` text continues the previous one, and its rest is sent only with `send`. `words` are
+        the arguments of the script's only command, which are not parsed.
+        """
+        depth = self.conditions.depth
+        buffer = contextlib.nullcontext() if typed else self.buffer.separate()
+        command_text = chunks[0] if isinstance(chunks, list) and not name else None
+        data = contextlib.nullcontext() if typed else self._copy.of_script(command_text)
+        place = contextlib.nullcontext() if typed else self._showing_place(chunks, name)
+        with buffer, data, place, self.position.within(name), self.failures.stopping_on_failure(stop):
+            try:
+                continues = await self._run_chunks(chunks, name, send=send, words=words)
+                if self._leaving:
+                    return not typed
+                if continues is None and not typed:
+                    self._close_conditions(depth)
+                return continues is not False
+            finally:
+                await self.submitter.end_batch()
+                self._leaving = False
+                if not typed:
+                    with contextlib.suppress(UsageError):
+                        self.conditions.close(depth)
+
+    @contextlib.contextmanager
+    def _showing_place(self, chunks: Iterable[Own], name: str) -> Iterator[None]:
+        """Inside the block, a terminal shows which statement of this script runs; not those of included scripts."""
+        progress = self.front_end.progress
+        if not progress.live or progress.script is not None or self.session.interactive:
+            yield
+            return
+        progress.script = ScriptPlace.of(chunks, name)
+        try:
+            yield
+        finally:
+            progress.script = None
+            progress.hide()
 
     async def include(self, path: Own, *, relative: bool = False) -> None:
-        """Run a script; with `relative`, its name is relative to the script that includes it."""
-        with self._acting():
-            await self._scripts.include(path, relative=relative)
+        """Run a script; with `relative`, its name is relative to the current script. Raises AlreadyReported."""
+        with self._acting(), self.failures.separate_exit_code():
+            if relative:
+                path = relative_to_script(self.position.script, path)
+            if len(self.position.scripts) > DEEPEST_INCLUDE:
+                raise UsageError(
+                    f"{path}: scripts are nested more than {DEEPEST_INCLUDE} levels deep",
+                    "check whether the script includes itself",
+                )
+            chunks = self.read(path)
+            # If the file cannot be opened, the error belongs to the including script.
+            first = next(chunks, EMPTY)
+            self._ended_by = None
+            await self.run_script(itertools.chain([first], chunks), path)
+            if self.failures.exit != Exit.DONE:
+                raise AlreadyReported(self.failures.exit, self._ended_by)
 
     def leave(self) -> None:
-        """End the running script; for typed text, exit the shell."""
-        self._scripts.leave()
+        self._leaving = True
+
+    def _close_conditions(self, depth: int) -> None:
+        try:
+            self.conditions.close(depth)
+        except UsageError as error:
+            self.failures.report(error)
+
+    async def _run_chunks(
+        self, chunks: Iterable[Own], name: str, *, send: bool, words: tuple[Own, ...] | None
+    ) -> bool | None:
+        """None at the end of the script; before it, whether the shell continues."""
+        arriving = iter(chunks)
+        at_end = False
+        while not at_end:
+            # Reading may block: first process what is due on the event loop, such as an interruption.
+            await asyncio.sleep(0)
+            try:
+                chunk = await self._next_chunk(arriving)
+                at_end = chunk is None and not self.buffer.scanner.end_line()
+                if chunk is not None:
+                    self.buffer.scanner.feed(chunk)
+                elif at_end and (send or self.buffer.ends_by_variable()):
+                    self._end_last_statement()
+            except ShellError as error:
+                self.failures.report(error)
+                return True
+            while items := self.buffer.scanner.read():
+                for number, item in enumerate(items):
+                    item = item if words is None else _with_words(item, words)
+                    # The data of a COPY belong to its statement.
+                    if not isinstance(item, CopyLines):
+                        self.position.at(item.line)
+                    try:
+                        await self.submitter.start_batch(items, number, stop=self.failures.stopping)
+                        await self._run_item(item)
+                    except ShellError as error:
+                        self.failures.report(error)
+                        if isinstance(error, Unread):
+                            return False
+                        ends = self.failures.ends_script(error)
+                        self._abandon_unfinished(item, warns=not ends)
+                        if ends:
+                            # After a \c that failed, the script that includes this one is still where it was.
+                            self._ended_by = None if error.misplaces_rest else error
+                            ran = await self.submitter.end_batch()
+                            self._skip(items[number + 1 + ran :], arriving, name, item, error)
+                            interactive = self.session.interactive
+                            return interactive or not isinstance(cause_of(error), Interrupted | CannotResume)
+                    if self._leaving:
+                        return True
+        return None
+
+    async def _run_item(self, item: Item) -> None:
+        """Run an item. Raises only ShellError: an unexpected exception is reported as a bug, and the shell goes on."""
+        try:
+            if isinstance(item, CopyLines):
+                await self._copy.take(item)
+            else:
+                self.interruption.check()
+                await self._learn_connection(item)
+                await (self._run_statement(item) if isinstance(item, Statement) else self._run_command(item))
+        except ShellError:
+            self._check_reader()
+            raise
+        except Exception as error:
+            from sqlshell.runtime.bugs import bug_of
+
+            raise bug_of(error, f"\\{item.name}" if isinstance(item, BackslashCommand) else "") from error
+        self._check_reader()
+
+    def _check_reader(self) -> None:
+        """Raises Unread if the reader of a script's output has exited."""
+        if self.result_output.reader_left and not self.session.interactive:
+            raise Unread("")
+
+    async def _learn_connection(self, item: Statement | BackslashCommand) -> None:
+        """Ask for psql's variables about the connection, if the item refers to one."""
+        variables, runs = self.variables, self.conditions.active
+        if isinstance(item, Statement):
+            refers = variables.lacks_connection(item.text)
+        else:
+            lists = self.session.state.server is None and item.name == "set" and not item.args.strip()
+            refers = lists or variables.lacks_connection(f"{self.buffer.scanner.pending} {item.args}")
+            runs = runs or item.name in CONDITION_COMMANDS
+        if not (refers and runs and self.submitter.sends) or self.session.connection.offline is not None:
+            return
+        from sqlshell.shell.metadata.objects import learn_connection
+
+        await self.interruption.interruptible(learn_connection(self), "conninfo")
+
+    async def _run_statement(self, item: Statement) -> None:
+        active, script = self.conditions.active, self.front_end.progress.script
+        if script is not None and len(self.position.scripts) == 1:
+            script.at(item)
+        allowed = self._commands_allowed and not self.restricted
+        if (item.copies or is_copy(item.lexed)) and await self._copy.run_statement(item, commands_allowed=allowed):
+            return
+        if active and item.has_failed_command and not item.terminated:
+            self.diagnostics.warn("the unfinished statement was not run because a command in it failed")
+        elif active:
+            await self.submitter.submit(item, Use(background=item.background))
+        elif self.at_prompt:
+            self.diagnostics.say("statement ignored; use \\endif or Ctrl-C to leave the \\if block")
+
+    async def _run_command(self, item: BackslashCommand) -> None:
+        self.front_end.progress.clear()
+        if self.restricted and item.name != "unrestrict":
+            raise UsageError(
+                f"\\{item.name}: backslash commands are disabled by \\restrict", "\\unrestrict KEY enables them again"
+            )
+        if await self._copy.run_command(item, commands_allowed=self._commands_allowed):
+            return
+        if not self._commands_allowed:
+            typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
+            raise UsageError(f"{typed}: backslash commands are disabled (--no-commands)")
+        if not self.conditions.active and item.name not in CONDITION_COMMANDS:
+            return
+        from sqlshell.shell.commands.command import find
+
+        command = find(self.commands, item.name)
+        if command.name in CONDITION_COMMANDS:
+            self.conditions.before_command(command.name, self.buffer.scanner)
+        for statement in self.buffer.substitute_pending():
+            await self.submitter.submit(statement, verbatim=True)
+        args = Own(item.args if self.conditions.evaluates(command.name) else "false")
+        await self.submitter.command(command, item, args, partial(self._carry_out, command, item))
+
+    async def _carry_out(self, command: Command, item: BackslashCommand, args: Own) -> None:
+        conditions = self.conditions
+        depth = conditions.depth
+        try:
+            running = command.run(self, args, item.name, item.words)
+            await self.interruption.interruptible(running, item.name)
+        except ShellError as error:
+            if error.in_command is None:
+                error.in_command = True
+                # Before the text that follows is skipped: \endif restores the statement as it is now.
+                scanner = self.buffer.scanner
+                scanner.unfinished.has_failed_command = scanner.unfinished.started
+                if conditions.depth == depth:
+                    conditions.reject_condition(command.name)
+            raise
+        finally:
+            conditions.after_command(self.buffer.scanner)
+            self.session.skipping = not conditions.active
+
+    async def _next_chunk(self, arriving: Iterator[Own]) -> Own | None:
+        """The next part of the script; None at its end. Raises ShellError."""
+        if self.session.state.background.running_count:
+            chunk = await next_chunk(arriving)
+        else:
+            chunk = next(arriving, None)
+        place = self.front_end.progress.script
+        if chunk is not None and place is not None and len(self.position.scripts) == 1:
+            place.arrived(chunk)
+        return chunk
+
+    def _end_last_statement(self) -> None:
+        """The script ends: its last statement needs no `;`. Raises StatementError if the end cuts it off."""
+        scanner = self.buffer.scanner
+        if self.at_prompt and scanner.unfinished.has_failed_command:
+            return
+        if (cut_off := self._unterminated()) is not None:
+            raise cut_off
+        scanner.close()
+
+    def _skip(self, items: Sequence[Item], arriving: Iterable[Own], name: str, failed: Item, error: ShellError) -> None:
+        """A failure ends the script: discard `items` and the rest, and report what was not run."""
+        if isinstance(error, Unreadable):
+            # The rest may be data.
+            self.buffer.clear()
+            return
+        with self._keeping_unfinished(failed, error):
+            waits = name == "stdin"
+            if left := skipped_message(self.buffer.scanner, items, () if waits else arriving, surely=not waits):
+                self.diagnostics.warn(left)
+            self.buffer.clear()
+
+    def _unterminated(self) -> StatementError | None:
+        """The error of a statement that the end of the script would cut off, or of statements in a comment that it
+        cuts off. If statements run, the service reports the former.
+        """
+        scanner = self.buffer.scanner
+        started = scanner.unfinished.started
+        in_comment = scanner.state is State.BLOCK_COMMENT and not started
+        construct = _UNTERMINATED.get(scanner.state)
+        if not self.conditions.active or not construct or not (in_comment or not self.submitter.sends):
+            return None
+        error = StatementError(f"{construct} at the end of the script", where=Where(sqlstate.SYNTAX))
+        self.position.at(scanner.comment_line if in_comment else scanner.unfinished.line or self.position.line)
+        if in_comment:
+            error.hint, error.in_command = "the text after /* was not run; end the comment with */", True
+        self.buffer.clear()
+        return error
+
+    def _abandon_unfinished(self, item: Item, *, warns: bool) -> None:
+        """A command failed: the statement that it would have sent goes back to the user, or is discarded.
+
+        A statement that the command would have left unchanged is not sent at the end of the script. `warns`: warn the
+        user of a statement that is discarded.
+        """
+        unfinished = self.buffer.scanner.unfinished
+        if not isinstance(item, BackslashCommand) or not unfinished.started:
+            return
+        command = self.commands.get(item.name)
+        if self.at_prompt or command is None or not command.sends_with(item.args):
+            unfinished.has_failed_command = True
+        else:
+            self.buffer.scanner.take()
+            if warns:
+                self.diagnostics.warn(f"the unfinished statement before \\{item.name} was discarded")
+
+    @contextlib.contextmanager
+    def _keeping_unfinished(self, item: Item, error: ShellError) -> Iterator[None]:
+        """Inside the block, the statement around a command that could not connect at the prompt is set aside."""
+        scanner = self.buffer.scanner
+        kept = scanner.unfinished.copy()
+        keeps = self.at_prompt and isinstance(item, BackslashCommand) and isinstance(error, NOT_CONNECTED)
+        if not keeps or not kept.started:
+            yield
+            return
+        # The end of the command's line.
+        kept.parts.append("\n")
+        scanner.take()
+        yield
+        self.buffer.scanner.return_to(kept)
 
     def discard_unfinished(self) -> None:
         """Ctrl-C at the prompt: discard the unfinished statement and open conditions."""
@@ -166,10 +470,6 @@ class Shell(CommandShell):
             except UsageError as error:
                 self.failures.report(error)
 
-    def warn_of_transaction(self) -> None:
-        """Warn that an open transaction is left."""
-        self.connections.warn_of_transaction()
-
     async def finish_prompt(self, *, wait: bool) -> None:
         """The end of the prompt. Statements that would end with this shell are waited for, until Ctrl-C."""
         jobs = self.connections.ending_jobs
@@ -179,7 +479,7 @@ class Shell(CommandShell):
             with contextlib.suppress(Interrupted):
                 await self.interruption.interruptible(self.connections.wait_for_ending_jobs(), "q")
         self.connections.warn_of_ending_jobs()
-        self.warn_of_transaction()
+        self.connections.warn_of_transaction()
 
     async def aclose(self) -> None:
         """Leave: background statements keep running at the service."""
@@ -190,3 +490,12 @@ class Shell(CommandShell):
             # Background statements that were left running are written now.
             await asyncio.sleep(0)
             statistics.close()
+
+
+def _with_words(item: Item, words: tuple[Own, ...]) -> Item:
+    """A command with arguments that are not parsed; any other item as it is."""
+    if not isinstance(item, BackslashCommand):
+        return item
+    from sqlshell.shell.commands.command import quoted_word
+
+    return replace(item, args=" ".join(map(quoted_word, words)), words=words)

@@ -14,7 +14,6 @@ from prompt_toolkit.document import Document
 
 from sqlshell.launch.connector import Connector
 from sqlshell.origin import Own, own_text
-from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.sql.completion.catalog import Catalog
@@ -70,7 +69,7 @@ def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.Monkey
         (tmp_path / name).touch()
 
     async def tried() -> list[str]:
-        async with room(tmp_path / ".room", table(BUILTIN), interactive=True) as there:
+        async with room(tmp_path / ".room", interactive=True) as there:
             shell = there.shell
             monkeypatch.chdir(tmp_path)
             shell.session.state.context = replace(shell.session.context, database="local", schema="main")

@@ -146,7 +146,7 @@ def test_no_value_of_a_service_is_opened_run_or_connected_to(
     asked = [(name, item) for name, item in asked if name == item.name or name[0] in ".!"]
 
     async def work() -> None:
-        async with room(tmp_path, commands, interactive=interactive) as here:
+        async with room(tmp_path, interactive=interactive) as here:
             shell = here.shell
 
             async def connect(connector: Connector, target: Own, present: Connection) -> Connection:
@@ -380,7 +380,7 @@ def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypa
     (tmp_path / FILES).write_text("a\nthe-secret\n")
 
     async def work() -> None:
-        async with room(tmp_path, table(BUILTIN), interactive=False) as here:
+        async with room(tmp_path, interactive=False) as here:
             await here.enter("create table made (name varchar);\n")
             await here.enter("create macro reads(f) as table from read_text(f);\n")
             await here.enter("create macro content(f) as (select content from read_text(f));\n")
@@ -458,7 +458,7 @@ def test_what_would_act_when_it_is_read_again_is_not_written_kept_or_edited(
     monkeypatch.setenv("EDITOR", "sed -i s/select/Select/")
 
     async def work() -> None:
-        async with room(tmp_path, table(BUILTIN), interactive=True) as here:
+        async with room(tmp_path, interactive=True) as here:
             await here.enter("\\set secret s3cret\n")
             for text in AGAIN:
                 await here.enter(f"select {literal(text)} as a \\gexec\n")
@@ -499,7 +499,7 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
 
     async def work() -> int:
         found = 0
-        async with room(tmp_path, table(BUILTIN), interactive=True) as here:
+        async with room(tmp_path, interactive=True) as here:
             shell = here.shell
             here.front_end.catalog = Catalog(known)
             shell.session.state.context = replace(shell.session.context, database="d", schema="s")

@@ -9,7 +9,7 @@ import contextlib
 import io
 import random
 import sys
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 from typing import BinaryIO, cast
 
@@ -89,7 +89,7 @@ class Room:
 
 
 @contextlib.asynccontextmanager
-async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bool) -> AsyncIterator[Room]:
+async def room(folder: Path, *, interactive: bool) -> AsyncIterator[Room]:
     stream = io.StringIO()
     diagnostics = Diagnostics(stream)
     config = Config(folder / "config.toml", {})
@@ -129,7 +129,6 @@ async def room(folder: Path, commands: Mapping[str, Command], *, interactive: bo
             diagnostics,
             Position(),
             streams,
-            lambda: commands,
         )
         try:
             yield Room(shell, front_end, connector, stream)
@@ -176,7 +175,7 @@ def test_no_command_ends_the_shell(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     asked = [item for item in BUILTIN if item.name not in ELSEWHERE]
 
     async def work() -> None:
-        async with room(tmp_path, table(BUILTIN), interactive=interactive) as here:
+        async with room(tmp_path, interactive=interactive) as here:
             here.front_end.painted = (lambda text, role: f"\x1b[1m{text}\x1b[0m") if interactive else None
             statements = results()
             sending = [item for item in asked if item.name in SENDING]
@@ -212,7 +211,7 @@ def test_what_goes_on_leaves_or_asks(tmp_path: Path, monkeypatch: pytest.MonkeyP
     monkeypatch.setenv("EDITOR", "true")
 
     async def work() -> None:
-        async with room(tmp_path, table(BUILTIN), interactive=False) as here:
+        async with room(tmp_path, interactive=False) as here:
             for sql in (*results(40)[:17], "select 'select 1/'", "select '\\q'", "select null", "select 'select ''a'"):
                 for line in ("\\watch c=2 i=0", "\\watch 0 m=5000", "\\gexec"):
                     await here.enter(f"{sql} {line}\n\\r\n")
@@ -244,7 +243,8 @@ async def broken(shell: CommandShell, args: Args) -> None:
 
 def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
     async def work() -> None:
-        async with room(tmp_path, table([*BUILTIN, broken]), interactive=False) as here:
+        async with room(tmp_path, interactive=False) as here:
+            vars(here.shell)["commands"] = table([*BUILTIN, broken])
             told = await here.enter("\\broken\nselect 1 as a;\n")
             assert told.startswith("error: bug in sqlshell"), told
             assert "\\broken: StopIteration" in told
@@ -266,7 +266,7 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
 
 def test_names_are_looked_up_in_no_session_that_stays(tmp_path: Path) -> None:
     async def work() -> None:
-        async with room(tmp_path, table(BUILTIN), interactive=False) as here:
+        async with room(tmp_path, interactive=False) as here:
             await here.enter("create database d2; use database d2;\n")
             session, loaded = here.shell.session, asyncio.Event()
             loader = CatalogLoader(session.connection.client, lambda: session.context, "", None, changed=loaded.set)

@@ -18,7 +18,6 @@ from sqlshell.origin import Own
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.result import Batch, Column, Result
 from sqlshell.runtime.streams import Streams
-from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.front_end import FrontEnd, Progress
@@ -255,7 +254,6 @@ class Core:
             diagnostics,
             Position(),
             Streams(io.StringIO(), stdout, self.stderr),
-            lambda: table(BUILTIN),
             modes(diagnostics),
         )
 

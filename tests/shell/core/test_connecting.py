@@ -121,12 +121,12 @@ def test_an_open_transaction_is_not_left_without_a_warning() -> None:
         assert await core.shell.run(Own("\\c b"))
         assert core.err.count(lost) == 1
         assert core.err.index(lost) < core.err.index("connected to second")
-        core.shell.warn_of_transaction()
+        core.shell.connections.warn_of_transaction()
         assert await core.shell.run(Own("begin;\ncommit;"))
-        core.shell.warn_of_transaction()
+        core.shell.connections.warn_of_transaction()
         assert core.err.count(lost) == 1
         assert await core.shell.run(Own("begin;"))
-        core.shell.warn_of_transaction()
+        core.shell.connections.warn_of_transaction()
         assert core.err.count(lost) == 2
         await core.shell.aclose()
 
@@ -195,7 +195,7 @@ def test_where_a_transaction_began_is_told_and_that_it_failed(tmp_path: Path) ->
         assert core.session.transaction.mark == "*"
         await core.shell.run(Own("select 3;"))
         assert core.session.transaction.mark == "!"
-        core.shell.warn_of_transaction()
+        core.shell.connections.warn_of_transaction()
         assert f"{tmp_path}/s.sql:3: warning: the open transaction was not committed" in core.err
         await core.shell.run(Own("rollback;"))
         assert core.session.transaction.mark == ""
