@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Mapping
+from itertools import groupby
 from pathlib import Path
 
 from sqlshell.config import settings as config
@@ -16,7 +17,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.launch.serve import SERVE, OptionSpec
 from sqlshell.service.engines import duckdb, postgresql, spark
 from sqlshell.service.engines.engine import Capabilities
-from sqlshell.shell.commands import GROUPS, Command
+from sqlshell.shell.commands import BUILTIN, Command
 from sqlshell.shell.commands.examples import EXAMPLES
 
 DOCS = Path(__file__).parents[2] / "docs"
@@ -50,7 +51,7 @@ def heading(item: Command) -> str:
 def table() -> str:
     """A row a group: the commands, and what they are for."""
     rows = ["| commands | for |", "|---|---|"]
-    for title, commands in GROUPS:
+    for title, commands in groupby(BUILTIN, lambda item: item.group):
         names = " ".join("`\\" + item.name + "`" for item in commands)
         rows.append(f"| {names} | {title} |")
     return "\n".join(rows)
@@ -65,7 +66,7 @@ def manual() -> str:
         table(),
         *map(_filled, RULES),
     ]
-    for title, commands in GROUPS:
+    for title, commands in groupby(BUILTIN, lambda item: item.group):
         parts.append(f"## {title}")
         for item in commands:
             also = ", ".join("`" + ("" if name[0] in ".!" else "\\") + name + "`" for name in item.aliases)

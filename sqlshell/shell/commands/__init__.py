@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from types import ModuleType
+
 from msgspec.structs import replace
 
 from sqlshell.shell.commands import (
@@ -21,22 +23,28 @@ from sqlshell.shell.commands import (
 )
 from sqlshell.shell.commands.command import Command, table
 
-GROUPS: tuple[tuple[str, tuple[Command, ...]], ...] = (
-    ("General", general.COMMANDS),
-    ("Objects", (*relations.COMMANDS, *lists.COMMANDS)),
-    ("Running statements", query_buffer.COMMANDS),
-    ("Display options", display.COMMANDS),
-    ("Exploring results", results.COMMANDS),
-    ("Scripts and files", scripts.COMMANDS),
-    ("Loading and copying", transfer.COMMANDS),
-    ("Variables and conditions", variables.COMMANDS),
-    ("Transcripts, logs and named queries", records.COMMANDS),
-    ("Background and earlier statements", jobs.COMMANDS),
-    ("The service's files and version", files.COMMANDS),
-    ("Learning and troubleshooting", guides.COMMANDS),
+_MODULES: tuple[tuple[str, tuple[ModuleType, ...]], ...] = (
+    ("General", (general,)),
+    ("Objects", (relations, lists)),
+    ("Running statements", (query_buffer,)),
+    ("Display options", (display,)),
+    ("Exploring results", (results,)),
+    ("Scripts and files", (scripts,)),
+    ("Loading and copying", (transfer,)),
+    ("Variables and conditions", (variables,)),
+    ("Transcripts, logs and named queries", (records,)),
+    ("Background and earlier statements", (jobs,)),
+    ("The service's files and version", (files,)),
+    ("Learning and troubleshooting", (guides,)),
 )
-"""The groups of commands, each with its title."""
+"""The groups of commands: the title of each, and the modules that declare its commands, in their order."""
 
-BUILTIN: tuple[Command, ...] = tuple(replace(item, group=title) for title, commands in GROUPS for item in commands)
+BUILTIN: tuple[Command, ...] = tuple(
+    replace(item, group=title)
+    for title, modules in _MODULES
+    for module in modules
+    for item in vars(module).values()
+    if isinstance(item, Command)
+)
 
-__all__ = ["BUILTIN", "GROUPS", "Command", "table"]
+__all__ = ["BUILTIN", "Command", "table"]

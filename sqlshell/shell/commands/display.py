@@ -66,6 +66,15 @@ async def alignment(shell: CommandShell, args: Args) -> None:
     _set(shell, "format", "table" if shell.session.options.format == "unaligned" else "unaligned")
 
 
+@command("encoding", "[NAME]")
+async def encoding(shell: CommandShell, args: Args) -> None:
+    """Show the encoding of text, which is always UTF-8. A script may ask for it: \\encoding UTF8"""
+    if not args:
+        shell.say("UTF8")
+    elif args[0].upper().replace("-", "") != "UTF8":
+        raise UsageError(f"encoding {args[0]!r} is not supported", "text is always UTF-8")
+
+
 @command("f", "[TEXT]", changes="shell")
 async def field_separator(shell: CommandShell, args: Args) -> None:
     """Show or set the field separator of the unaligned format: \\f ',' or \\f '\\t'"""
@@ -82,15 +91,6 @@ async def timing(shell: CommandShell, args: Args) -> None:
     options = shell.session.options
     chosen = args[0] == "on" if args else not (options.timing and "timing" in options.chosen)
     _set(shell, "timing", chosen)
-
-
-@command("encoding", "[NAME]")
-async def encoding(shell: CommandShell, args: Args) -> None:
-    """Show the encoding of text, which is always UTF-8. A script may ask for it: \\encoding UTF8"""
-    if not args:
-        shell.say("UTF8")
-    elif args[0].upper().replace("-", "") != "UTF8":
-        raise UsageError(f"encoding {args[0]!r} is not supported", "text is always UTF-8")
 
 
 @command("theme", "[NAME]", changes="shell")
@@ -194,6 +194,3 @@ def shown(setting: Setting, value: Any) -> str:
         return "(default of the format)"
     text = setting.kind.shown(value)
     return f'"{text}"' if setting.kind.metavar == "TEXT" else text
-
-
-COMMANDS = (expanded, choose_format, alignment, encoding, field_separator, timing, theme, rows_only, pset)

@@ -53,6 +53,3 @@ async def download(shell: CommandShell, args: Args) -> None:
 async def version(shell: CommandShell, args: Args) -> None:
     """Show the versions of the shell and of the service."""
     shell.say(f"sqlshell {__version__}\n{shell.session.target}: service {await shell.service.version()}")
-
-
-COMMANDS = (attach, download, version)

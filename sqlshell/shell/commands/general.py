@@ -76,6 +76,29 @@ async def quit_shell(shell: CommandShell, args: Args) -> None:
     shell.quit(args.name)
 
 
+@command("conninfo", aliases=("conninfo+",))
+async def show_connection(shell: CommandShell, args: Args) -> None:
+    """Say in one sentence what the shell is connected to. \\conninfo+ also shows what the engine can do."""
+    if args.plus:
+        await show_context.body(shell, args)
+        return
+    connection = await learn_connection(shell)
+    context = shell.session.context
+    parts = {
+        "database": context.database,
+        "schema": context.schema,
+        "store": context.store,
+        "user": connection.get("user", ""),
+        "role": "" if "user" in connection else context.role,
+    }
+    named = [
+        f'{"as " * (name in {"user", "role"})}{name} "{printable(value)}"' for name, value in parts.items() if value
+    ]
+    where = f"You are connected to {printable(shell.session.target)}"
+    server = f" (server {printable(connection['server'])})" if "server" in connection else ""
+    shell.say(f"{where}{server}{': ' if named else ''}{', '.join(named)}.")
+
+
 _CONNECTION = {"user": "server user", "server": "server", "tls": "TLS", "processid": "server process"}
 """The columns of LIST ENGINE CONNECTIONS that are shown, and what they are called here."""
 
@@ -115,29 +138,6 @@ async def show_context(shell: CommandShell, args: Args) -> None:
     hidden = {"organization"} if session.embedded and not args.plus else set()
     parts = [part for part in context.parts() if part[0] not in hidden]
     shell.say(_described(session.target, parts, sources | chosen, engine))
-
-
-@command("conninfo", aliases=("conninfo+",))
-async def show_connection(shell: CommandShell, args: Args) -> None:
-    """Say in one sentence what the shell is connected to. \\conninfo+ also shows what the engine can do."""
-    if args.plus:
-        await show_context.body(shell, args)
-        return
-    connection = await learn_connection(shell)
-    context = shell.session.context
-    parts = {
-        "database": context.database,
-        "schema": context.schema,
-        "store": context.store,
-        "user": connection.get("user", ""),
-        "role": "" if "user" in connection else context.role,
-    }
-    named = [
-        f'{"as " * (name in {"user", "role"})}{name} "{printable(value)}"' for name, value in parts.items() if value
-    ]
-    where = f"You are connected to {printable(shell.session.target)}"
-    server = f" (server {printable(connection['server'])})" if "server" in connection else ""
-    shell.say(f"{where}{server}{': ' if named else ''}{', '.join(named)}.")
 
 
 async def _engine(shell: CommandShell) -> list[tuple[str, str, str]]:
@@ -204,16 +204,6 @@ async def refresh(shell: CommandShell, args: Args) -> None:
     shell.say("reloading the names for completion")
 
 
-@command("errverbose")
-async def error_details(shell: CommandShell, args: Args) -> None:
-    """Show the last error again in full.
-
-    As with -v, this includes the line of the statement, the service's own message, the meaning of the sqlState, and the
-    ID of the statement.
-    """
-    shell.print((shell.diagnostics.last_error() or "there is no previous error") + "\n")
-
-
 @command("history", "[LETTERS]", aliases=("s",))
 async def history(shell: CommandShell, args: Args) -> None:
     """Show the history with times, filtered by LETTERS. \\history clear deletes the history of this target.
@@ -236,4 +226,11 @@ async def history(shell: CommandShell, args: Args) -> None:
     shell.say("\n".join(lines) or "the history is empty", verbatim=True)
 
 
-COMMANDS = (show_help, quit_shell, show_connection, show_context, connect, refresh, history, error_details)
+@command("errverbose")
+async def error_details(shell: CommandShell, args: Args) -> None:
+    """Show the last error again in full.
+
+    As with -v, this includes the line of the statement, the service's own message, the meaning of the sqlState, and the
+    ID of the statement.
+    """
+    shell.print((shell.diagnostics.last_error() or "there is no previous error") + "\n")

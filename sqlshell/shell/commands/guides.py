@@ -190,6 +190,3 @@ async def tutorial(shell: CommandShell, args: Args) -> None:
 async def doctor(shell: CommandShell, args: Args) -> None:
     """Check the installation and the connection. It checks versions, settings, latency, certificate and clock."""
     shell.say(await shell.session.connection.examine())
-
-
-COMMANDS = (syntax_help, demo, tutorial, doctor)

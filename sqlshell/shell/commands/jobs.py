@@ -157,6 +157,3 @@ def _row(entry: JournalEntry, number: str | None) -> list[str | None]:
     seconds = None if ended is None else f"{ended - entry.began:.3f}"
     rows = str(entry.rows) if entry.rows is not None else None
     return [number, entry.id, entry.state, rows, started, seconds, entry.target, one_line(entry.sql, 60)]
-
-
-COMMANDS = (jobs, fetch, wait, cancel)

@@ -103,15 +103,6 @@ async def _listed(shell: CommandShell, args: Args, statements: Sequence[str], wh
     await shell.show(table_of([(title_of(column.name), column.type) for column in columns[:shown]], kept))
 
 
-@command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
-async def entities(shell: CommandShell, args: Args) -> None:
-    """List the entities of the current store, with sizes and times. Without a current store, list all entities."""
-    store = shell.session.context.store
-    here = f" WHERE store_name = {literal(store)}" if store else ""
-    query = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
-    await _listed(shell, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), "entities")
-
-
 @command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
 async def databases(shell: CommandShell, args: Args) -> None:
     """List databases and organizations; the current ones are marked. + shows all columns."""
@@ -152,6 +143,11 @@ async def _databases_of_engine(shell: CommandShell, args: Args) -> None:
     await _objects(shell, args, objects, "databases")
 
 
+schemas = _lister("dn", ("LIST SCHEMAS",), "schemas", more=" + shows all columns.", engine="SCHEMAS")
+indexes = _lister("di", (), "indexes", (".indexes",), more=" + shows their definitions.", engine="INDEXES")
+types = _lister("dT", (), "user-defined types", engine="TYPES")
+
+
 @command("df", "[PATTERN]", aliases=("df+",), data=("PATTERN",))
 async def functions(shell: CommandShell, args: Args) -> None:
     """List functions with arguments and results. Without PATTERN, omit built-in functions.
@@ -189,6 +185,42 @@ async def show_function(shell: CommandShell, args: Args) -> None:
     shell.print("".join(f"{sql.rstrip()};\n" for sql in statements), with_results=True)
 
 
+@command("ds", "[PATTERN]", aliases=("ds+",), data=("PATTERN",))
+async def stores(shell: CommandShell, args: Args) -> None:
+    """List stores, or sequences on PostgreSQL. LIST STORES lists the stores there. + shows all columns."""
+    if await engine_of(shell):
+        await list_relations(shell, args, ("sequence",))
+        return
+    await _listed(shell, args, STORES, "stores", "\\d lists sequences")
+
+
+@command("de", "[PATTERN]", aliases=("de+",), data=("PATTERN",))
+async def entities(shell: CommandShell, args: Args) -> None:
+    """List the entities of the current store, with sizes and times. Without a current store, list all entities."""
+    store = shell.session.context.store
+    here = f" WHERE store_name = {literal(store)}" if store else ""
+    query = f'SELECT name, size, modified_at AS modified, store_name AS store FROM deltastream.sys."entities"{here}'
+    await _listed(shell, args, (f"{query} ORDER BY store_name, name", "LIST ENTITIES"), "entities")
+
+
+@command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
+async def pools(shell: CommandShell, args: Args) -> None:
+    """List compute pools, or privileges on PostgreSQL. LIST COMPUTE_POOLS lists the pools there."""
+    if await engine_of(shell):
+        await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
+        return
+    await _listed(shell, args, ("LIST COMPUTE_POOLS",), "compute pools")
+
+
+@command("dr", "[PATTERN]", aliases=("dr+", "dg", "dg+", "du", "du+"), data=("PATTERN",))
+async def roles(shell: CommandShell, args: Args) -> None:
+    """List roles. On PostgreSQL, \\du and \\dg list the server's roles, \\dr those of the service."""
+    if not args.name.startswith("dr") and await engine_of(shell):
+        await _listed_by_engine(shell, args, "ROLES", "roles")
+        return
+    await _listed(shell, args, ("LIST ROLES",), "roles")
+
+
 @command("dq", "[PATTERN]", aliases=("dq+", "!queries"), data=("PATTERN",))
 async def queries(shell: CommandShell, args: Args) -> None:
     """List running queries with text, owner and start time. + lists all queries with all columns."""
@@ -218,45 +250,3 @@ async def queries(shell: CommandShell, args: Args) -> None:
     known = {title: place for title, place in wanted.items() if place is not None}
     cells: Rows = [[one_line(value(row, place), 1000) for place in known.values()] for row in running]
     await shell.show(text_table(tuple(known), cells))
-
-
-@command("ds", "[PATTERN]", aliases=("ds+",), data=("PATTERN",))
-async def stores(shell: CommandShell, args: Args) -> None:
-    """List stores, or sequences on PostgreSQL. LIST STORES lists the stores there. + shows all columns."""
-    if await engine_of(shell):
-        await list_relations(shell, args, ("sequence",))
-        return
-    await _listed(shell, args, STORES, "stores", "\\d lists sequences")
-
-
-@command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
-async def pools(shell: CommandShell, args: Args) -> None:
-    """List compute pools, or privileges on PostgreSQL. LIST COMPUTE_POOLS lists the pools there."""
-    if await engine_of(shell):
-        await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
-        return
-    await _listed(shell, args, ("LIST COMPUTE_POOLS",), "compute pools")
-
-
-@command("dr", "[PATTERN]", aliases=("dr+", "dg", "dg+", "du", "du+"), data=("PATTERN",))
-async def roles(shell: CommandShell, args: Args) -> None:
-    """List roles. On PostgreSQL, \\du and \\dg list the server's roles, \\dr those of the service."""
-    if not args.name.startswith("dr") and await engine_of(shell):
-        await _listed_by_engine(shell, args, "ROLES", "roles")
-        return
-    await _listed(shell, args, ("LIST ROLES",), "roles")
-
-
-COMMANDS = (
-    databases,
-    _lister("dn", ("LIST SCHEMAS",), "schemas", more=" + shows all columns.", engine="SCHEMAS"),
-    _lister("di", (), "indexes", (".indexes",), more=" + shows their definitions.", engine="INDEXES"),
-    _lister("dT", (), "user-defined types", engine="TYPES"),
-    functions,
-    show_function,
-    stores,
-    entities,
-    pools,
-    roles,
-    queries,
-)

@@ -203,17 +203,3 @@ async def write_buffer(shell: CommandShell, args: Args) -> None:
         raise UsageError("\\w: the query buffer is empty", "type a statement first")
     shell.buffer.check_origin()
     write_text(args.own(0), shell.buffer.script_text)
-
-
-COMMANDS = (
-    go,
-    go_expanded,
-    go_background,
-    go_set,
-    go_execute,
-    go_describe,
-    watch,
-    show_buffer,
-    clear_buffer,
-    write_buffer,
-)

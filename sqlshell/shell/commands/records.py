@@ -68,6 +68,3 @@ async def replay(shell: CommandShell, args: Args) -> None:
 async def log(shell: CommandShell, args: Args) -> None:
     """Append statements and their results to a file. Without FILE, stop logging."""
     shell.result_output.log(args.own(0) if args else EMPTY)
-
-
-COMMANDS = (run_query, save_query, transcript, replay, log)

@@ -215,10 +215,6 @@ TABLES = """List tables of the current schema. A pattern can name others: \\dt *
 If there are none, it lists what \\d lists, as .tables always does. Letters can be combined: t tables, v views,
 m streams, s sequences. \\dtv lists tables and views."""
 
-COMMANDS = (
-    describe,
-    show_ddl,
-    _relation_lister("dt", ONLY_TABLES, TABLES, (".tables",)),
-    _relation_lister("dv", ("view",), "List views, including materialized ones."),
-    _relation_lister("dm", STREAMS, "List streams, changelogs and materialized views."),
-)
+tables = _relation_lister("dt", ONLY_TABLES, TABLES, (".tables",))
+views = _relation_lister("dv", ("view",), "List views, including materialized ones.")
+streams = _relation_lister("dm", STREAMS, "List streams, changelogs and materialized views.")

@@ -164,6 +164,3 @@ async def local(shell: CommandShell, args: Args) -> None:
     Without SQL, the query buffer is run. The output is a result like any other.
     """
     await shell.local(args.own(0) if args else EMPTY)
-
-
-COMMANDS = (clip, show_crosstab, show_chart, browse, local)

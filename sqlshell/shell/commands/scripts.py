@@ -14,21 +14,18 @@ async def include(shell: CommandShell, args: Args) -> None:
     await shell.include(args.own(0))
 
 
+@command("ir", "FILE", aliases=("include_relative",), changes="text")
+async def include_relative(shell: CommandShell, args: Args) -> None:
+    """Like \\i, but FILE is relative to the current script."""
+    await shell.include(args.own(0), relative=True)
+
+
 @command("o", "[FILE...]", aliases=("out", ".output"), changes="shell")
 async def redirect(shell: CommandShell, args: Args) -> None:
     """Send results to a file or |command. Without FILE, send them to the terminal again.
 
     The file appears under its name at the next \\o or on exit; until then a temporary file next to it is written."""
     shell.result_output.redirect(args.own(0) if args else EMPTY)
-
-
-@command("e", "[FILE]", aliases=("edit", "!edit"))
-async def edit(shell: CommandShell, args: Args) -> None:
-    """Edit the query buffer, or FILE, in $EDITOR. If the buffer is empty, edit the last statement.
-
-    The saved text is used as if you had typed it: statements that end with ; run, the rest appears at the prompt. If
-    you do not change the last statement, it does not run again."""
-    shell.edit(args.own(0) if args else EMPTY)
 
 
 @command("once", "FILE...", aliases=(".once",), changes="shell")
@@ -43,10 +40,13 @@ async def tee(shell: CommandShell, args: Args) -> None:
     shell.result_output.redirect(args.own(0) if args else EMPTY, as_copy=True)
 
 
-@command("ir", "FILE", aliases=("include_relative",), changes="text")
-async def include_relative(shell: CommandShell, args: Args) -> None:
-    """Like \\i, but FILE is relative to the current script."""
-    await shell.include(args.own(0), relative=True)
+@command("e", "[FILE]", aliases=("edit", "!edit"))
+async def edit(shell: CommandShell, args: Args) -> None:
+    """Edit the query buffer, or FILE, in $EDITOR. If the buffer is empty, edit the last statement.
+
+    The saved text is used as if you had typed it: statements that end with ; run, the rest appears at the prompt. If
+    you do not change the last statement, it does not run again."""
+    shell.edit(args.own(0) if args else EMPTY)
 
 
 @command("cd", "[DIRECTORY]", aliases=(".cd",), changes="text")
@@ -71,15 +71,3 @@ async def run_in_shell(shell: CommandShell, args: Args) -> None:
     code = code if code >= 0 else 128 - code
     shell.set_variable(Own("SHELL_ERROR"), own_text(Own("true" if code else "false")))
     shell.set_variable(Own("SHELL_EXIT_CODE"), own_text(Own(str(code))))
-
-
-COMMANDS = (
-    include,
-    include_relative,
-    redirect,
-    once,
-    tee,
-    edit,
-    change_folder,
-    run_in_shell,
-)

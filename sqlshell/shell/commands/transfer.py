@@ -59,6 +59,3 @@ async def restrict(shell: CommandShell, args: Args) -> None:
 async def unrestrict(shell: CommandShell, args: Args) -> None:
     """Allow backslash commands again after \\restrict KEY."""
     shell.unrestrict(args[0])
-
-
-COMMANDS = (copy, export, restrict, unrestrict)

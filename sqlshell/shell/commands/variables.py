@@ -130,19 +130,3 @@ def _from_terminal(text: str) -> str:
             return terminal.readline().rstrip("\n")
     except OSError:
         raise UsageError("\\prompt requires a terminal", "set the value with --set NAME=VALUE instead") from None
-
-
-COMMANDS = (
-    set_variable,
-    unset_variable,
-    mark_own,
-    get_environment,
-    prompt_for_value,
-    if_command,
-    elif_command,
-    else_command,
-    endif_command,
-    echo,
-    echo_to_output,
-    warn,
-)
