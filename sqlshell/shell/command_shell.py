@@ -16,7 +16,7 @@ from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.files import descriptor
-from sqlshell.shell.components import CommandInfo, ShellComponents
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.options import Options
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.running.background import Background
@@ -28,6 +28,7 @@ from sqlshell.sql.script.items import Statement
 from sqlshell.text import format_count, not_run
 
 if TYPE_CHECKING:
+    from sqlshell.shell.commands.command import Command
     from sqlshell.shell.loading.copying import Copying
     from sqlshell.shell.local import LocalStatements
 
@@ -51,7 +52,7 @@ class CommandShell(ShellComponents, abc.ABC):
 
     @property
     @abc.abstractmethod
-    def commands(self) -> Mapping[str, CommandInfo]:
+    def commands(self) -> Mapping[str, Command]:
         """The backslash commands by name."""
 
     _restricted_by = ""

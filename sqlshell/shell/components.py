@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
 from sqlshell.diagnostics import Diagnostics
-from sqlshell.origin import Own, Text
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.connection import Environment
 from sqlshell.shell.front_end import FrontEnd
@@ -26,43 +24,6 @@ from sqlshell.shell.session import Session
 if TYPE_CHECKING:
     from sqlshell.shell.records.checkpoint import Checkpoint
     from sqlshell.shell.records.run_records import Statistics
-
-
-Changes = Literal["", "text", "shell"]
-"""The changes of a command to this shell: the "text" that the script sends, other state of the "shell", or neither.
-
-Only the first are run by --dry-run, and both are run again by --resume.
-"""
-
-
-class CommandInfo(Struct, frozen=True):
-    """A command as help, completion, and runs that print or record it know it."""
-
-    name: str
-    usage: str
-    help: str
-    aliases: tuple[str, ...] = ()
-    group: str = ""
-    """The title of its group in `\\?`."""
-    sends: bool = False
-    """Whether it sends the query buffer."""
-    changes: Changes = ""
-    """The part of this shell that it changes."""
-    verbatim: bool = False
-    """Whether its argument is the rest of the line; its usage only describes the contents."""
-
-    @property
-    def summary(self) -> str:
-        """The first sentence of its help."""
-        return self.help.partition("\n")[0]
-
-    def sends_with(self, text: str) -> bool:
-        """Whether the command sends the query buffer if `text` is the rest of its line."""
-        return self.sends and not (text.strip() and self.verbatim)
-
-    def parsed(self, values: Mapping[str, Text], text: Own, typed: str = "") -> Sequence[str]:
-        """Return the arguments. Raises UsageError if they do not match the usage."""
-        raise NotImplementedError
 
 
 class ScriptModes(Struct, frozen=True, eq=False):

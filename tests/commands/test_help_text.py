@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from msgspec.structs import replace
 
+from sqlshell.shell.commands import BUILTIN
 from sqlshell.shell.commands.help_text import overview
-from sqlshell.shell.components import CommandInfo
 
 
 @pytest.mark.parametrize(
@@ -23,5 +24,7 @@ from sqlshell.shell.components import CommandInfo
     ],
 )
 def test_arguments_are_shown_as_long_as_there_is_room(usage: str, head: str) -> None:
-    lines = overview([CommandInfo("copy", usage, "Does it. And more.", group="Group")], 80).splitlines()
+    lines = overview(
+        [replace(BUILTIN[0], name="copy", usage=usage, help="Does it. And more.", group="Group")], 80
+    ).splitlines()
     assert lines[-2:] == ["Group", f"  {head.ljust(23)} Does it"]

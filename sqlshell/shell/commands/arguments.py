@@ -14,8 +14,7 @@ from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.runtime.files import DATA_ENDINGS, DATABASE_ENDINGS, expanded, without_compression
 from sqlshell.shell.command_shell import CommandShell
-from sqlshell.shell.commands.command import OPTIONS, quoted_word
-from sqlshell.shell.components import CommandInfo
+from sqlshell.shell.commands.command import OPTIONS, Command, quoted_word
 from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.sql.completion.catalog import Names, is_near, shown_name
 from sqlshell.sql.completion.suggestions import Suggestion
@@ -62,7 +61,7 @@ def _is_target(name: str) -> bool:
     return without_compression(Path(name.rstrip("'"))).endswith((*DATA_ENDINGS, *DATABASE_ENDINGS))
 
 
-def commands_named(commands: Mapping[str, CommandInfo], typed: str) -> list[Suggestion]:
+def commands_named(commands: Mapping[str, Command], typed: str) -> list[Suggestion]:
     """The commands that begin with `typed`; commands of other shells only after a typed `.` or `!`."""
     foreign = typed[:1] in {".", "!"} and len(typed) > 0
     names = {name: item for name, item in commands.items() if (name[0] in ".!" and len(name) > 1) == foreign}
@@ -76,7 +75,7 @@ def commands_named(commands: Mapping[str, CommandInfo], typed: str) -> list[Sugg
     return [Suggestion(name, "command", names[name].summary) for _, name in Names(shown).matching(typed)]
 
 
-def _word(command: CommandInfo, before: Sequence[str]) -> str:
+def _word(command: Command, before: Sequence[str]) -> str:
     """The placeholder in the usage for the argument after `before`; "" if no argument may follow."""
     words = [word for word in command.usage.split() if word != OPTIONS]
     if len(before) < len(words):

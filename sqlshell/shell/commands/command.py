@@ -14,13 +14,14 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
-from typing import Final, TypeVar
+from typing import Any, Final, Literal
+
+from msgspec import Struct
 
 from sqlshell.config.peers import command_remedy
 from sqlshell.errors import UsageError
 from sqlshell.origin import Own, Text, own_text
-from sqlshell.shell.command_shell import CommandShell
-from sqlshell.shell.components import Changes, CommandInfo
+from sqlshell.shell.components import ShellComponents
 from sqlshell.text import any_of, did_you_mean
 
 OPTIONS: Final = "[(NAME=VALUE...)]"
@@ -65,19 +66,45 @@ class Args(list[str]):
         return self.name.endswith("+")
 
 
-Known = TypeVar("Known", bound=CommandInfo)
+Body = Callable[[Any, Args], Awaitable[None]]
+"""What a command does; the first parameter is a CommandShell, whose module uses this one."""
 
-Body = Callable[[CommandShell, Args], Awaitable[None]]
+Changes = Literal["", "text", "shell"]
+"""The changes of a command to this shell: the "text" that the script sends, other state of the "shell", or neither.
+
+Only the first are run by --dry-run, and both are run again by --resume.
+"""
 
 
-class Command(CommandInfo, frozen=True, kw_only=True):
-    """A command with what it does."""
+class Command(Struct, frozen=True):
+    """A command as its declaration says it: dispatch, help, completion, --dry-run and --resume read this."""
 
+    name: str
+    usage: str
+    help: str
     body: Body
+    aliases: tuple[str, ...] = ()
+    group: str = ""
+    """The title of its group in `\\?`."""
+    sends: bool = False
+    """Whether it sends the query buffer."""
+    changes: Changes = ""
+    """The part of this shell that it changes."""
+    verbatim: bool = False
+    """Whether its argument is the rest of the line; its usage only describes the contents."""
     data: frozenset[str] = frozenset()
     """The placeholders that accept values from a service, because they do not open, run or set anything."""
 
-    async def run(self, shell: CommandShell, text: Own, typed: str = "", words: Sequence[Own] | None = None) -> None:
+    @property
+    def summary(self) -> str:
+        """The first sentence of its help."""
+        return self.help.partition("\n")[0]
+
+    def sends_with(self, text: str) -> bool:
+        """Whether the command sends the query buffer if `text` is the rest of its line."""
+        return self.sends and not (text.strip() and self.verbatim)
+
+    async def run(self, shell: ShellComponents, text: Own, typed: str = "", words: Sequence[Own] | None = None) -> None:
         """Run the command with the rest of its line, or with `words`, which the user gave as separate arguments.
 
         Raises UsageError for arguments that do not match the usage.
@@ -114,8 +141,8 @@ def command(
             name,
             usage,
             inspect.getdoc(body) or "",
+            body,
             aliases,
-            body=body,
             sends=sends,
             changes=changes,
             verbatim=verbatim,
@@ -136,7 +163,7 @@ def table(commands: Iterable[Command]) -> Mapping[str, Command]:
     return by_name
 
 
-def find(commands: Mapping[str, Known], name: str) -> Known:
+def find(commands: Mapping[str, Command], name: str) -> Command:
     """The command with this name. Raises UsageError that suggests what psql's is called here, or similar names."""
     if name in commands:
         return commands[name]

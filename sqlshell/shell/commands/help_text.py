@@ -10,8 +10,8 @@ from typing import cast
 
 from sqlshell.output.writer import Role
 from sqlshell.runtime.streams import in_locale
+from sqlshell.shell.commands.command import Command
 from sqlshell.shell.commands.examples import EXAMPLES
-from sqlshell.shell.components import CommandInfo
 
 NARROWEST = 50
 """On a narrower screen, a summary is below its command."""
@@ -66,7 +66,7 @@ def painted(text: str, paint: Callable[[str, Role], str]) -> str:
     return _PARTS.sub(lambda match: paint(match[0], cast("Role", match.lastgroup)), text)
 
 
-def first_screen(commands: Mapping[str, CommandInfo], width: int) -> str:
+def first_screen(commands: Mapping[str, Command], width: int) -> str:
     """The commands that are used often, on lines of at most `width` characters."""
     first = "Statements end with ; and may span several lines."
     last = f"\\? all lists all {len(set(commands.values()))} commands, \\? COMMAND explains one."
@@ -74,7 +74,7 @@ def first_screen(commands: Mapping[str, CommandInfo], width: int) -> str:
     return "\n".join([*wrapped(first, width), "", *lines, "", *wrapped(last, width)]) + "\n"
 
 
-def overview(commands: Collection[CommandInfo], width: int, *, columns: int = 1) -> str:
+def overview(commands: Collection[Command], width: int, *, columns: int = 1) -> str:
     """All commands by group, in at most `columns` columns on lines of at most `width` characters."""
     first = "Statements end with ; and may span several lines. \\? COMMAND explains a command, \\h a statement."
     columns = max(1, min(columns, (width + GAP) // (COLUMN + GAP)))
@@ -89,7 +89,7 @@ def overview(commands: Collection[CommandInfo], width: int, *, columns: int = 1)
     return "\n".join([*wrapped(first, width), "", *lines]) + "\n"
 
 
-def explanation(item: CommandInfo, width: int, *, keys: bool) -> str:
+def explanation(item: Command, width: int, *, keys: bool) -> str:
     """The help of a command and its examples; with `keys`, how to run them at the prompt."""
     also = ", ".join(name if name[0] in ".!" else f"\\{name}" for name in item.aliases)
     lines = [f"\\{item.name} {item.usage}".rstrip()]
@@ -145,7 +145,7 @@ def _paragraphs(text: str) -> list[str]:
     return lines
 
 
-def _entry(item: CommandInfo, width: int, widest: int) -> list[str]:
+def _entry(item: Command, width: int, widest: int) -> list[str]:
     """A command and its summary in two columns; arguments that do not fit are omitted."""
     head, more = f"\\{item.name}", in_locale("…")
     for word in item.usage.split():

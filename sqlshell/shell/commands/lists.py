@@ -70,9 +70,7 @@ def _lister(
             return
         await _listed(shell, args, statements, what)
 
-    return Command(
-        name, "[PATTERN]", f"List {what}.{more}", (f"{name}+", *aliases), body=body, data=frozenset({"PATTERN"})
-    )
+    return Command(name, "[PATTERN]", f"List {what}.{more}", body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
 async def _listed_by_engine(shell: CommandShell, args: Args, word: str, what: str) -> None:

@@ -61,7 +61,7 @@ def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases:
         wanted = tuple(kind for one in combined for kind in LETTERS[one]) or kinds
         await list_relations(shell, args, () if args.name == ".tables" else wanted)
 
-    return Command(name, "[PATTERN]", help_text, (f"{name}+", *aliases), body=body, data=frozenset({"PATTERN"}))
+    return Command(name, "[PATTERN]", help_text, body, (f"{name}+", *aliases), data=frozenset({"PATTERN"}))
 
 
 async def list_relations(shell: CommandShell, args: Args, kinds: Sequence[str]) -> None:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from sqlshell.origin import Own, Text
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.lexing import commands_in, quoted_commands
-from sqlshell.shell.components import CommandInfo, ShellComponents
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.submitting import CarryOut, Submitter, Use
 from sqlshell.shell.scripts.inline_copy import InlineCopy
 from sqlshell.shell.scripts.position import source_name
@@ -16,6 +17,9 @@ from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.script.items import BackslashCommand, CopyLines, Statement
 from sqlshell.sql.variables import undefined
 from sqlshell.text import format_count
+
+if TYPE_CHECKING:
+    from sqlshell.shell.commands.command import Command
 
 _CONDITIONS = frozenset({"if", "elif"})
 _SETS_VARIABLES = frozenset({"gset", "gexec"})
@@ -38,7 +42,7 @@ class DryRun(Submitter):
         self._sender = ""
         """The command that would send the next statement."""
 
-    async def command(self, command: CommandInfo, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
+    async def command(self, command: Command, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
         """Carry out a command that changes the text which is sent; print any other. Raises ShellError."""
         name = command.name
         if self._runs(command, item):
@@ -62,7 +66,7 @@ class DryRun(Submitter):
         place = f"-- {printable(source_name(self._position.script))}:{self._position.line}"
         self._result_output.print(f"{place}{text}\n", with_results=True)
 
-    def _runs(self, command: CommandInfo, item: BackslashCommand) -> bool:
+    def _runs(self, command: Command, item: BackslashCommand) -> bool:
         """Whether a command is carried out. `\\set` alone would only list the variables.
 
         What a command in backticks would print is not known: only `\\set` and conditions can do without it.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from itertools import takewhile
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from sqlshell.client.statements.client import StatementBatch
 from sqlshell.errors import CannotResume, Interrupted, ShellError, UnknownStatement, UsageError, WaitTimeout
@@ -13,7 +13,7 @@ from sqlshell.interface import sqlstate
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own
 from sqlshell.runtime.bugs import bug_of
-from sqlshell.shell.components import CommandInfo, ShellComponents
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.checkpoint import Checkpoint, Step, digest
 from sqlshell.shell.running.statement import LexedSubmission, outcome_unknown, submission_of
 from sqlshell.shell.running.submitting import CarryOut, Submitter, Use
@@ -21,6 +21,9 @@ from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.kinds import is_repeatable, verb
 from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.sql.script.items import BackslashCommand, Statement
+
+if TYPE_CHECKING:
+    from sqlshell.shell.commands.command import Command
 
 _SESSION: Final = frozenset({"SET", "RESET", "USE"})
 """Statements that only change the session: they run again, so that what follows finds the same session."""
@@ -56,7 +59,7 @@ class Resumer(Submitter):
         self._step: Step | None = None
         """The step of the statement that is sent next."""
 
-    async def command(self, command: CommandInfo, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
+    async def command(self, command: Command, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
         """Carry out a command, once if it acts by itself. Raises ShellError."""
         # The loads of \copy are recorded where they happen.
         if command.changes or command.sends_with(item.args) or command.name == "copy":

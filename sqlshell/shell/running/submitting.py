@@ -18,7 +18,7 @@ from sqlshell.output.copy import Consumer
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.bugs import bug_of
-from sqlshell.shell.components import CommandInfo, ShellComponents
+from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.attachments import reads_stdin
 from sqlshell.shell.running.statement import LexedSubmission, Running, submission_of
 from sqlshell.sql.analysis.copy_statements import CopyStatement, returns_rows
@@ -30,6 +30,7 @@ from sqlshell.sql.script.scanner import Statement, copies_from_stdin
 from sqlshell.sql.script.splitting import statements
 
 if TYPE_CHECKING:
+    from sqlshell.shell.commands.command import Command
     from sqlshell.shell.records.run_records import Transcript
 
 
@@ -104,7 +105,7 @@ class Submitter:
         require_rows(statement.lexed, f"\\{command}")
         await self.submit(statement, Use(consumer), verbatim=True)
 
-    async def command(self, command: CommandInfo, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
+    async def command(self, command: Command, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
         """Carry out a command with these arguments. Raises ShellError."""
         await carry_out(args)
 
