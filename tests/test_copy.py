@@ -89,7 +89,7 @@ def test_data_of_a_command_do_not_run(program: Program) -> None:
     script = "create table t (i int);\n\\copy t from stdin\n1;drop table t;\n\\.\nfrom t;"
     done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
     assert (done.code, done.out) == (1, "i\n")
-    assert "<stdin>:2: error: 1 row of STDIN cannot be loaded: STDIN, line 1, column i: cannot convert" in done.err
+    assert '<stdin>:2: error: 1 row of STDIN cannot be loaded: STDIN, line 1, column "i": cannot convert' in done.err
 
 
 def test_copy_to_stdout_is_rows_in_their_order(program: Program, tmp_path: Path) -> None:

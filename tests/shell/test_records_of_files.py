@@ -172,7 +172,7 @@ def request(**parts: object) -> LoadRequest:
 
 
 def test_the_message_about_a_row() -> None:
-    assert reject_message(request(), Reject(1_234, "id", "wrong", "x")) == "  a.csv, line 1,234, column id: wrong"
+    assert reject_message(request(), Reject(1_234, "id", "wrong", "x")) == '  a.csv, line 1,234, column "id": wrong'
     assert reject_message(request(), Reject(0, "", "wrong", "x")) == "  a.csv: wrong"
 
 

@@ -428,7 +428,7 @@ def rejects_report(request: LoadRequest, rejects: Sequence[Reject], *, more: boo
 
 def reject_message(request: LoadRequest, item: Reject) -> str:
     """The place of a bad row and what is wrong with it, indented."""
-    column = f", column {item.column}" if item.column else ""
+    column = f', column "{item.column}"' if item.column else ""
     line = f", {request.one} {item.line:,}" if item.line else ""
     return f"  {request.name}{line}{column}: {item.error}"
 

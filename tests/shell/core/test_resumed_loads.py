@@ -98,7 +98,7 @@ def test_a_file_without_rows(folder: Path) -> None:
     assert (core.err, sent, core.texts()["ROW_COUNT"]) == ("0 rows loaded into t\n", [], "0")
 
 
-WRONG = "bad.csv, line {}, column a: cannot convert '{}' to INTEGER"
+WRONG = "bad.csv, line {}, column \"a\": cannot convert '{}' to INTEGER"
 BOTH = f"{WRONG.format(3, 'q')}; {WRONG.format(4, 'r')}"
 
 

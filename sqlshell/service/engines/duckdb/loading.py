@@ -91,5 +91,6 @@ def _first_invalid_value(connection: duckdb.DuckDBPyConnection, source: str, col
         ).fetchone()
         if row is not None:
             value = literal(row[1][:_LONGEST])
-            return f"row {row[0]:,} of the attachment, column {column.into}: cannot convert {value} to {column.target}"
+            place = f'row {row[0]:,} of the attachment, column "{column.into}"'
+            return f"{place}: cannot convert {value} to {column.target}"
     return ""
