@@ -119,4 +119,4 @@ def test_fish_completes(program: Program, tmp_path: Path) -> None:
 def test_an_unknown_shell(program: Program) -> None:
     done = program("completion", "tcsh")
     assert (done.code, done.out) == (2, "")
-    assert done.err == "error: unknown shell 'tcsh'\nhelp: expected one of bash, zsh, fish\n"
+    assert done.err == "error: unknown shell 'tcsh'\nhelp: expected bash, zsh or fish\n"

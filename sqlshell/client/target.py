@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
 from sqlshell.runtime.addresses import is_loopback
-from sqlshell.text import MASK
+from sqlshell.text import MASK, any_of
 
 DSN_PARTS = {
     "sessionID": "session_id",
@@ -135,7 +135,7 @@ def parse(text: str) -> Target:
     given: dict[str, str] = {}
     for name, value in parse_qsl(parts.query, keep_blank_values=True):
         if name not in DSN_PARTS:
-            raise UsageError(f"unknown parameter{_named(name)} in the URL", f"expected one of {', '.join(DSN_PARTS)}")
+            raise UsageError(f"unknown parameter{_named(name)} in the URL", f"expected {any_of(list(DSN_PARTS))}")
         if value:
             given[DSN_PARTS[name]] = value
     return Target(

@@ -15,6 +15,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
+from sqlshell.text import any_of
 
 PREFIX: Final = "SQLSHELL_"
 DEFAULT_PROFILE: Final = "default"
@@ -117,7 +118,8 @@ def _separator_shown(value: Any) -> str:
 
 
 def _pager(given: object, place: str) -> str:
-    switch = given if isinstance(given, bool) else on_or_off(str(given))
+    # psql has always too: here too, only what is taller than the screen is paged.
+    switch = given if isinstance(given, bool) else on_or_off("on" if given == "always" else str(given))
     return _text(given, place) if switch is None else ("" if switch else NO_PAGER)
 
 
@@ -130,7 +132,7 @@ def _words(*words: str) -> Kind:
         if word not in words and switch is not None:
             word = SWITCH.shown(switch)
         if word not in words:
-            raise UsageError(f"{place}: invalid value {given!r}", f"expected one of {', '.join(words)}")
+            raise UsageError(f"{place}: invalid value {given!r}", f"expected {any_of(words)}")
         return word
 
     return Kind(takes="|".join(words), read=read, words=words)

@@ -121,7 +121,7 @@ def _destination_of(target: str, options: Mapping[str, Any], warn: Callable[[str
         if name not in OPTIONS:
             raise UsageError(
                 f"unknown option {name!r}",
-                did_you_mean(name, sorted(OPTIONS), "docs/python.md lists the options", shown=str),
+                did_you_mean(name, sorted(OPTIONS), "docs/python.md lists the options"),
             )
     config = read_config(config_folder(os.environ))
     if target == MEMORY:

@@ -16,6 +16,7 @@ from sqlshell.config.peers import OPTIONS, REFUSED_OPTIONS, option_remedy
 from sqlshell.config.settings import COUNT, GROUPS, OTHER, SETTINGS, SWITCH, Setting
 from sqlshell.config.values import config_folder, read_config
 from sqlshell.errors import UsageError
+from sqlshell.text import any_of
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -61,7 +62,7 @@ class Choice(click.Choice[str]):
         """Raises UsageError."""
         with contextlib.suppress(click.BadParameter):
             return super().convert(value, param, ctx)
-        raise invalid(param, value, f"one of {', '.join(self.choices)}")
+        raise invalid(param, value, any_of(self.choices))
 
 
 def invalid(parameter: click.Parameter | None, value: object, expected: str) -> UsageError:

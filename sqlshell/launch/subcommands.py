@@ -195,7 +195,7 @@ def completion(shell: str) -> int:
 
     complete = get_completion_class(shell)
     if complete is None:
-        raise UsageError(f"unknown shell {shell!r}", "expected one of bash, zsh, fish")
+        raise UsageError(f"unknown shell {shell!r}", "expected bash, zsh or fish")
     program = click.get_current_context().find_root().command
     click.echo(complete(program, {}, "sqlshell", COMPLETE).source())
     return 0

@@ -89,9 +89,7 @@ def display_option(given: str) -> tuple[Setting, bool]:
     if name not in DISPLAY:
         if wanted in RENAMED:
             raise UsageError(f"unknown option {given!r}", f"it is now {RENAMED[wanted]}")
-        raise UsageError(
-            f"unknown option {given!r}", did_you_mean(name, DISPLAY, "\\pset lists the options", shown=str)
-        )
+        raise UsageError(f"unknown option {given!r}", did_you_mean(name, DISPLAY, "\\pset lists the options"))
     return DISPLAY[name], False
 
 

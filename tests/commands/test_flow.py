@@ -157,7 +157,7 @@ def test_no_commands(program: Program) -> None:
 @pytest.mark.parametrize(
     ("script", "message", "code"),
     [
-        ("\\if nonsense\n\\echo a\n\\endif", "true or false", 2),
+        ("\\if nonsense\n\\echo a\n\\endif", "expected on or off", 2),
         ("\\if true\n\\echo a", "inside an \\if block", 2),
         ("\\endif", "no matching \\if", 2),
         ("\\else", "no matching \\if", 2),

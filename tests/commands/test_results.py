@@ -102,7 +102,7 @@ def test_options_of_one_result(program: Program, tmp_path: Path) -> None:
     ("options", "message"),
     [
         ("(format=nope)", "'nope'"),
-        ("(fromat=csv)", "did you mean format?"),
+        ("(fromat=csv)", 'did you mean "format"?'),
         ("(format)", "requires a value"),
         ("(format=csv", "missing closing parenthesis"),
     ],

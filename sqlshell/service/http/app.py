@@ -54,6 +54,7 @@ from sqlshell.service.settings import Settings
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import wait_for_response
 from sqlshell.service.storage.storage import Unavailable
+from sqlshell.text import any_of
 from sqlshell.version import __version__
 
 if TYPE_CHECKING:
@@ -208,7 +209,7 @@ class Endpoints:
         kind, name = request.path_params["kind"], request.path_params["name"]
         organization_id, caller = request.path_params["organization"].lower(), caller_of(request)
         if kind not in SOURCES:
-            raise BadRequest(f"resourceType: expected one of {', '.join(SOURCES)}, not {kind[:100]!r}")
+            raise BadRequest(f"resourceType: expected {any_of(list(SOURCES))}, not {kind[:100]!r}")
         try:
             uuid.UUID(organization_id)
         except ValueError:

@@ -164,7 +164,7 @@ def read_size(given: Mapping[str, str], before: Size | None = None) -> Size:
     if _SIZE in given:
         named = given[_SIZE].lower()
         if named not in SIZES:
-            raise Failure("22023", f"{_SIZE}: expected one of {', '.join(SIZES)}, not {named[:40]!r}")
+            raise Failure("22023", f"{_SIZE}: expected {any_of(list(SIZES))}, not {named[:40]!r}")
         size = replace(size, concurrency=SIZES[named], name=named)
     if "concurrency" in given:
         size = replace(size, concurrency=_whole(given["concurrency"], "concurrency", 1, 10_000), name="")

@@ -56,7 +56,7 @@ async def export_table(explorer: Explorer, path: Own) -> None:
     grid = explorer.grid
     form = format_for_path(path)
     if form is None:
-        raise OutputError(f"{path}: unknown file extension", f"known extensions: {' '.join(EXTENSIONS)}")
+        raise OutputError(f"{path}: unknown file extension", f"extensions: {', '.join(EXTENSIONS)}")
     writer = form.factory(explorer.file_options)
     columns = grid.visible
     sink = output_to(path)

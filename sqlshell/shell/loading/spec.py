@@ -87,7 +87,7 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, kept: bool = True) 
         raise UsageError(f"COPY FROM: the option {other.upper()} applies only to COPY TO")
     form = given.get("format", "")
     if form and form not in CHOSEN:
-        raise UsageError(f"COPY: unknown format {form!r}", f"the formats are {', '.join(CHOSEN)}")
+        raise UsageError(f"COPY: unknown format {form!r}", f"formats: {', '.join(CHOSEN)}")
     form = CHOSEN.get(form) or format_of(name) or "text"
     for option in ("delimiter", "null", "quote", "escape", "header", "encoding", *_NULLS):
         of_csv = option in {"quote", "escape", *_NULLS}

@@ -56,7 +56,7 @@ class FormatChoice:
         if form is None and ending and "format" not in options.chosen and options.format == Options().format:
             raise UsageError(
                 f"{output}: unknown file extension {ending}",
-                f"extensions: {' '.join(EXTENSIONS)}; for other names set the format with --format or \\format",
+                f"extensions: {', '.join(EXTENSIONS)}; for other names set the format with --format or \\format",
             )
         check_compression(self.chosen(form), output)
         return form

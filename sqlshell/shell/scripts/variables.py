@@ -13,6 +13,7 @@ from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Own, Text, own_text, service_text
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed
+from sqlshell.text import any_of
 
 LAST_ERROR = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE")
 RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", *LAST_ERROR})
@@ -169,7 +170,7 @@ class Variables(Mapping[str, Text]):
         else:
             word = value.lower()
         if word not in words:
-            raise UsageError(f"{name}: invalid value {value!r}", f"expected one of {', '.join(words)}")
+            raise UsageError(f"{name}: invalid value {value!r}", f"expected {any_of(list(words))}")
         self._session.options.choose({option: words[word]})
 
 
@@ -205,5 +206,5 @@ def switch(text: str, name: str) -> bool:
     """Parse on or off in psql's spellings and abbreviations. Raises UsageError."""
     value = on_or_off(text)
     if value is None:
-        raise UsageError(f"{name}: invalid value {text!r}; expected true or false (on, off, 1, 0)")
+        raise UsageError(f"{name}: invalid value {text!r}", "expected on or off (true, false, 1, 0)")
     return value

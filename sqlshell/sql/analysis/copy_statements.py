@@ -304,7 +304,7 @@ class _Reader:
 
 def _set(given: dict[str, str], name: str, value: str | None, written: str) -> None:
     if name not in _ALL:
-        raise UsageError(f"COPY: unknown option {written!r}", f"the options are {', '.join(sorted(_ALL))}")
+        raise UsageError(f"COPY: unknown option {written!r}", f"options: {', '.join(sorted(_ALL))}")
     if value is None:
         raise UsageError(f"COPY: {written.upper()} requires a value", _HINT)
     if name == "rejects" and not value:
