@@ -64,7 +64,7 @@ class ShellComponents:
         self.position = position
         self.streams = streams
         self.modes = modes or ScriptModes()
-        self.conditions = ConditionStack()
+        self.conditions = ConditionStack(position)
         self.variables = Variables(session)
         self.buffer = Buffer(self.variables, self.conditions)
         self.foreground = Foreground(session, result_output, front_end, diagnostics)

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
+from sqlshell.shell.scripts.position import Position
 from sqlshell.sql.script.scanner import Scanner
 from sqlshell.sql.script.unfinished import UnfinishedStatement
 
@@ -20,6 +21,8 @@ class _Branch(Struct):
     """Whether one of the branches has run, or none may run."""
     last: bool = False
     """Whether \\else has occurred."""
+    line: int = 0
+    """The line of the \\if."""
     mark: UnfinishedStatement | None = None
     """The unfinished statement at the point where the skipped branch began."""
 
@@ -27,8 +30,9 @@ class _Branch(Struct):
 class ConditionStack:
     """The open conditions. A condition is evaluated only if its result matters."""
 
-    def __init__(self) -> None:
+    def __init__(self, position: Position) -> None:
         self._open: list[_Branch] = []
+        self._position = position
 
     @property
     def depth(self) -> int:
@@ -59,7 +63,7 @@ class ConditionStack:
     def reject_condition(self, name: str) -> None:
         """Treat an \\if or \\elif whose condition cannot be parsed as false, so that its branch does not run."""
         if name == "if":
-            self._open.append(_Branch(False, not self.active))
+            self._begin()
         elif name == "elif" and self._open:
             self._open[-1].taking = False
 
@@ -68,8 +72,7 @@ class ConditionStack:
         which then counts as false.
         """
         if word == "if":
-            branch = _Branch(False, not self.active)
-            self._open.append(branch)
+            branch = self._begin()
         elif not self._open:
             raise UsageError(f"\\{word}: no matching \\if")
         elif word == "endif":
@@ -84,9 +87,15 @@ class ConditionStack:
             branch.taking = branch.taken = branch.last or condition()
         branch.taken = branch.taken or branch.last
 
+    def _begin(self) -> _Branch:
+        branch = _Branch(False, not self.active, line=self._position.line)
+        self._open.append(branch)
+        return branch
+
     def close(self, depth: int) -> None:
-        """The end of a script that began at that depth. Raises UsageError if an \\if is still open."""
-        left = len(self._open) - depth
+        """The end of a script that began at that depth. Raises UsageError at the line of an \\if that is still open."""
+        left = self._open[depth:]
         del self._open[depth:]
-        if left > 0:
+        if left:
+            self._position.at(left[-1].line)
             raise UsageError("the script ends inside an \\if block", "add \\endif")
