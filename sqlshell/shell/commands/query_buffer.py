@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Final
+
 from sqlshell.errors import UsageError
 from sqlshell.origin import EMPTY, service_text
 from sqlshell.output.writer import Summary
@@ -18,6 +21,9 @@ MOST_STATEMENTS = 100_000
 """Maximum number of statements that \\gexec runs: it reads all of them before it runs the first."""
 LONGEST_VALUE = 1 << 20
 """Maximum length of a value that \\gset stores, in characters."""
+
+_WATCHED: Final[Mapping[str, str]] = {"i": "the interval", "c": "the number of runs", "m": "the number of rows"}
+_WATCH_EXAMPLE: Final = "example: \\watch i=5 c=10 m=1"
 
 
 @command("g", f"{OPTIONS} [FILE...]", sends=True)
@@ -150,11 +156,14 @@ async def watch(shell: CommandShell, args: Args) -> None:
     c=TIMES stops after TIMES runs, m=ROWS when the result has fewer than ROWS rows. On a terminal each result replaces
     the previous one, and changes are highlighted.
     """
-    seconds, limits = 2.0, dict[str, int]()
+    seconds, limits, seen = 2.0, dict[str, int](), set[str]()
     for number, word in enumerate(args):
         name, given, value = word.partition("=")
         if not given and number == 0:
             name, value = "i", word
+        if name[:1] in seen & _WATCHED.keys():
+            raise UsageError(f"\\watch: {_WATCHED[name[:1]]} is given twice", _WATCH_EXAMPLE)
+        seen.add(name[:1])
         try:
             match name:
                 case "i" | "interval":
@@ -169,14 +178,12 @@ async def watch(shell: CommandShell, args: Args) -> None:
                         "usage: \\watch [SECONDS] [i=SECONDS] [c=TIMES] [m=ROWS]",
                     )
         except ValueError:
-            raise UsageError(f"\\watch: {value!r} is not a number", "example: \\watch i=5 c=10 m=1") from None
+            raise UsageError(f"\\watch: {value!r} is not a number", _WATCH_EXAMPLE) from None
     if not 0 <= seconds < 1e7:
         raise UsageError("\\watch: SECONDS must be at least 0 and less than 10,000,000", "example: \\watch i=5")
     for letter, name in (("c", "times"), ("m", "min_rows")):
         if limits.get(name, 1) < 1:
-            raise UsageError(
-                f"\\watch: {letter} must be at least 1, not {limits[name]}", "example: \\watch i=5 c=10 m=1"
-            )
+            raise UsageError(f"\\watch: {letter} must be at least 1, not {limits[name]}", _WATCH_EXAMPLE)
     await shell.repeat(args.name, seconds, limits.get("times", 0), limits.get("min_rows", 0))
 
 
