@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import shutil
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -142,6 +144,8 @@ async def pset(shell: CommandShell, args: Args) -> None:
     value = before = getattr(options, name)
     if len(args) > 1:
         value = _read(shell, setting, args[1], inverted=inverted)
+        if name == "pager":
+            _warn_of_pager(shell, value)
     elif name == "expanded":
         value = _toggled(shell)
     elif name == "pager":
@@ -152,6 +156,13 @@ async def pset(shell: CommandShell, args: Args) -> None:
     if len(args) > 1 or value != before:
         shell.set_options({name: value})
     shell.say(_said("tuples_only" if inverted else name, text))
+
+
+def _warn_of_pager(shell: CommandShell, command: str) -> None:
+    """Warn if the first word of the command is a program that does not exist; then results are printed without it."""
+    program = command.partition(" ")[0]
+    if command != NO_PAGER and re.fullmatch(r"[\w./+-]+", program) and not shutil.which(program):
+        shell.diagnostics.warn_here(f"there is no program {program!r}; \\pset pager takes on, off or a command")
 
 
 def _toggled(shell: CommandShell) -> str:
