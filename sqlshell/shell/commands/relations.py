@@ -137,8 +137,15 @@ async def _unknown(shell: CommandShell, pattern: str, error: StatementError) -> 
     if not missing and (not objects.rows or objects.matching(pattern).rows):
         return error
     database, schema, name, visible = (objects.at(column) for column in ("database", "schema", "name", "visible"))
+    indexes = [row for row in objects.rows if "index" in value(row, objects.at("type"))]
+    if any(row in indexes for row in objects.matching(pattern).rows):
+        found = not_found("relation", pattern, {})
+        found.hint = f"it is an index: \\di {pattern} shows it"
+        return found
     known: dict[str, list[str]] = {}
     for row in objects.rows:
+        if row in indexes:
+            continue
         parts = [] if value(row, visible) == "true" else [value(row, schema)]
         if parts and value(row, database).lower() != shell.session.context.database.lower():
             parts = [value(row, database), *parts]
