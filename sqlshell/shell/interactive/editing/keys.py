@@ -92,6 +92,12 @@ def bindings(
     def leave(event: KeyPressEvent) -> None:
         put_back(event.current_buffer)
 
+    @keys.add("c-c", filter=searching)
+    def interrupt(event: KeyPressEvent) -> None:
+        # Otherwise the line that stays on the screen would be that of the search.
+        put_back(event.current_buffer)
+        event.app.exit(exception=KeyboardInterrupt(), style="class:aborting")
+
     @keys.add("c-x", filter=searching, eager=True)
     @keys.add("c-z", filter=searching)
     def ignore(event: KeyPressEvent) -> None:
