@@ -319,6 +319,8 @@ class CommandShell(ShellComponents, abc.ABC):
 
     def unrestrict(self, key: str) -> None:
         """Raises UsageError for another key."""
+        if not self._restricted_by:
+            raise UsageError("\\unrestrict: backslash commands are not disabled", "\\restrict KEY disables them")
         if key != self._restricted_by:
             raise UsageError("\\unrestrict: this is not the key of \\restrict")
         self._restricted_by = ""
