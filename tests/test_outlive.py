@@ -151,7 +151,10 @@ def test_a_result_is_offered_only_where_it_can_be_had(program: Program, kept: Se
     """The embedded service ends with its script, and so does what runs there."""
     there = program("-c", LONG, "--timeout", "0.3", env=kept.environment)
     assert there.code == 4
-    offered = re.search(r"may still be running; sqlshell fetch ([0-9a-f-]{36}) shows its result", there.err)
+    offered = re.search(
+        r"is still running; sqlshell fetch ([0-9a-f-]{36}) http://\S+ shows its result, sqlshell http://\S+ -c",
+        there.err,
+    )
     assert offered is not None, there.err
     assert program("-c", f"\\cancel {offered[1]}", env=kept.environment).code == 0
     here = program("-c", LONG, "--timeout", "0.3")

@@ -109,6 +109,7 @@ class Connector(Struct):
         remote = isinstance(destination.service, RemoteService)
         return Connection(
             label=destination.label,
+            target=(destination.profile or destination.address) if remote else "",
             short_name=destination.short_name,
             context=context,
             policy=policy or policy_of(destination),

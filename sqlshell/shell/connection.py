@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
@@ -48,6 +49,8 @@ class Connection(Struct, frozen=True, eq=False):
     sources: Mapping[str, str] = field(default_factory=dict)
     secret_names: Sequence[str] = ()
     """Additional patterns for the names of secrets."""
+    target: str = ""
+    """What stands for it on a command line: its profile or URL; "" for a service in this process."""
     short_name: str = ""
     """Its name in the prompt: the profile or the host; "" for a local database, which has a name of its own."""
     embedded: bool = False
@@ -67,6 +70,18 @@ class Connection(Struct, frozen=True, eq=False):
     """
     release: Callable[[], None] = _nothing
     """Stop what runs in this process for the connection. Blocks until it has stopped; may be called again."""
+
+    def fetch_command(self, statement_id: str) -> str:
+        """The command line that shows the result of a statement later. With the URL, it also gets SQLSHELL_TOKEN."""
+        return f"sqlshell fetch {statement_id}{self._place}"
+
+    def cancel_command(self, statement_id: str) -> str:
+        """The command line that cancels a statement later."""
+        return f"sqlshell{self._place} -c '\\cancel {statement_id}'"
+
+    @property
+    def _place(self) -> str:
+        return f" {shlex.quote(self.target)}" if self.target else ""
 
     @property
     def client(self) -> Client:

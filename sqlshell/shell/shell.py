@@ -460,9 +460,10 @@ class Shell(CommandShell):
         statistics = self.modes.statistics
         if statistics is not None and statistics.incomplete and self.exit == Exit.DONE:
             self.failures.exit = Exit.STATEMENT
+        fetch_command = self.session.connection.fetch_command
         for job in await self.connections.finish():
             self.diagnostics.note(
-                f"[{job.number}] is still running; fetch its result with: sqlshell fetch {job.statement_id}"
+                f"[{job.number}] is still running; fetch its result with: {fetch_command(job.statement_id)}"
             )
         if self.exit == Exit.DONE:
             try:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 
-from sqlshell.errors import StatementError, UsageError, Where
+from sqlshell.errors import StatementError, UsageError, WaitTimeout, Where
 from sqlshell.interface import sqlstate
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
@@ -75,6 +75,8 @@ async def wait(shell: CommandShell, args: Args) -> None:
         await shell.background.wait_for_all()
         failed = next((job.error for job in shell.background.jobs if job.error is not None), None)
         if failed is not None and not shell.session.interactive:
+            if isinstance(failed, WaitTimeout):
+                raise WaitTimeout("a background statement has not ended", where=failed.where)
             raise StatementError("a background statement failed", where=failed.where)
         return
     entry = await _known(shell, args)

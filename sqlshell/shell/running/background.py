@@ -134,9 +134,8 @@ class Background:
                 return state, message
             waited = time.monotonic() - began
             if limit is not None and waited >= limit:
-                hint = f"it is still running; use \\wait {statement_id} to continue waiting"
-                where = Where(state, statement_id)
-                raise WaitTimeout(f"the statement is still running after {limit:g} s", hint, where)
+                hint = f"the statement is still running\n{_goes_on(statement_id)}"
+                raise WaitTimeout(f"the statement has not ended after {waited:.1f} s", hint, Where(state, statement_id))
             waiting()
             await asyncio.sleep(poll_wait(waited))
 
@@ -208,7 +207,11 @@ class Background:
             if job.statement_id and error.where.sql_state:
                 self._journal.record_end(job.statement_id, error.where.sql_state, error.message)
             ended = "was canceled" if error.where.sql_state == sqlstate.CANCELED else "failed"
-            if outcome_unknown(error, arrived=bool(job.statement_id)):
+            then = ""
+            if isinstance(error, WaitTimeout) and sqlstate.running(error.where.sql_state):
+                ended = "is still running"
+                then = "" if self._former_label else f"; {_goes_on(job.statement_id)}"
+            elif outcome_unknown(error, arrived=bool(job.statement_id)):
                 known = (
                     f"; use \\wait {job.statement_id} to ask the service"
                     if job.statement_id and not self._former_label
@@ -216,7 +219,8 @@ class Background:
                 )
                 ended = f"was lost; its outcome is unknown{known}"
             state = f" ({error.where.sql_state})" if error.where.sql_state else ""
-            self._announce(f"{self._job_name(job)} {ended}{state}: {text}: {one_line(error.message, LONGEST_REASON)}")
+            reason = one_line(error.message, LONGEST_REASON)
+            self._announce(f"{self._job_name(job)} {ended}{state}: {text}: {reason}{then}")
         finally:
             job.ended = time.monotonic()
             self._journal.flush()
@@ -231,6 +235,10 @@ class Background:
         if self._former_label or not (self._client.can_refetch or purpose):
             return ""
         return f"; \\fetch {job.number} {purpose}".rstrip()
+
+
+def _goes_on(statement_id: str) -> str:
+    return f"\\wait {statement_id} waits longer, \\cancel {statement_id} stops it"
 
 
 def find_entry(journal: Journal, start: str) -> JournalEntry | None:

@@ -61,7 +61,8 @@ class ConnectionManager:
             return
         try:
             for job in await old.background.wait_for_ids():
-                self._note(f"[{job.number}] is still running; fetch its result with: sqlshell fetch {job.statement_id}")
+                fetched = old.connection.fetch_command(job.statement_id)
+                self._note(f"[{job.number}] is still running; fetch its result with: {fetched}")
         finally:
             await _release(old)
 

@@ -450,16 +450,26 @@ class Foreground:
         ends = self._session.embedded and not self._session.interactive
         if ends or not (self._client.can_refetch and statement_id):
             return ""
-        command = "\\fetch" if self._session.interactive else "sqlshell fetch"
-        # An ID is known by its beginning at a prompt, whose journal has the statement.
-        return f"{command} {short_id(statement_id) if self._session.interactive else statement_id} {purpose}"
+        if self._session.interactive:
+            # An ID is known by its beginning at a prompt, whose journal has the statement.
+            return f"\\fetch {short_id(statement_id)} {purpose}"
+        return f"{self._session.connection.fetch_command(statement_id)} {purpose}"
+
+    def _cancel_hint(self, statement_id: str) -> str:
+        """The command that cancels a statement later."""
+        if self._session.interactive:
+            return f"\\cancel {short_id(statement_id)} stops it"
+        return f"{self._session.connection.cancel_command(statement_id)} stops it"
 
     def _record_failure(self, running: Running, error: ShellError) -> None:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
             if fetch_hint:
-                error.hint = f"the statement may still be running; {fetch_hint}"
+                runs = "is" if sqlstate.running(state) else "may be"
+                error.hint = (
+                    f"the statement {runs} still running\n{fetch_hint}, {self._cancel_hint(error.where.statement_id)}"
+                )
             else:
                 # The embedded service ends with this shell.
                 error.message = f"canceled after {self._client.wait_limit or 0:g} s (--timeout)"

@@ -215,7 +215,7 @@ def test_waiting_ends_at_the_time_limit(run: Run) -> None:
 
     run("insert 1;\ninsert 2;\n", {"insert 1": LOST})
     assert run("insert 1;\ninsert 2;\n", resume=True, stop=False, before=limited) == Exit.TIMEOUT
-    assert "x.sql:1: error[03000]: the statement is still running after" in run.err
+    assert "x.sql:1: error[03000]: the statement has not ended after" in run.err
     assert run.sent == []
 
 

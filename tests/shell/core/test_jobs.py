@@ -96,8 +96,8 @@ def test_a_wait_ends_with_its_limit() -> None:
     client = Asked(("03000", ""))
     client.wait_limit = 0
     core = after(client, "select 1;\n\\wait id1\n")
-    assert "the statement is still running after 0 s" in core.err
-    assert "it is still running; use \\wait id1 to continue waiting" in core.err
+    assert "the statement has not ended after 0.0 s" in core.err
+    assert "the statement is still running; \\wait id1 waits longer, \\cancel id1 stops it" in core.err
     assert core.shell.exit == Exit.TIMEOUT
 
 

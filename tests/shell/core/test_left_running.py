@@ -164,13 +164,15 @@ LATE = Where("03000", "id1")
             READS,
             WaitTimeout("late", where=LATE),
             "script",
-            "error[03000]: late\nhelp: the statement may still be running; sqlshell fetch id1 shows its result\n",
+            "error[03000]: late\nhelp: the statement is still running; sqlshell fetch id1 shows its result, "
+            "sqlshell -c '\\cancel id1' stops it\n",
         ),
         (
             READS,
             WaitTimeout("late", where=LATE),
             "prompt",
-            "error[03000]: late\nhelp: the statement may still be running; \\fetch id1 shows its result\n",
+            "error[03000]: late\nhelp: the statement is still running; \\fetch id1 shows its result, "
+            "\\cancel id1 stops it\n",
         ),
         (READS, WaitTimeout("late", where=LATE), "embedded", "error[03000]: canceled after 0 s (--timeout)\n"),
         (READS, WaitTimeout("late", "be patient", LATE), "script", "error[03000]: late\nhelp: be patient\n"),
