@@ -8,10 +8,28 @@ from __future__ import annotations
 
 import argparse
 import sys
+from collections.abc import Callable, Iterator
 
+from tests.benchmarks.client_jobs import faults, stream
+from tests.benchmarks.cluster_jobs import cluster
+from tests.benchmarks.engine_jobs import engines
 from tests.benchmarks.gauge import gauge
-from tests.benchmarks.jobs import JOBS
-from tests.benchmarks.measure import HEAD
+from tests.benchmarks.hostile.jobs import hostile
+from tests.benchmarks.measure import HEAD, Row
+from tests.benchmarks.prompt_jobs import prompt_jobs
+from tests.benchmarks.service_jobs import kills
+from tests.benchmarks.throughput_jobs import throughput
+
+JOBS: dict[str, Callable[..., Iterator[Row]]] = {
+    "kills": kills,
+    "hostile": hostile,
+    "faults": faults,
+    "stream": stream,
+    "interactive": prompt_jobs,
+    "throughput": throughput,
+    "cluster": cluster,
+    "engines": engines,
+}
 
 
 def main() -> int:

@@ -15,11 +15,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tests.benchmarks.jobs import REFERENCE, SHELL
 from tests.benchmarks.measure import Cost, Row, cost, peak_of, run, service
 from tests.benchmarks.peers import has_postgres, postgres
 from tests.benchmarks.prompt_jobs import LINES, TYPED, Pty, keep_catalog, script
-from tests.benchmarks.quantity_jobs import TABLE
 from tests.benchmarks.service_jobs import EIGHT, many
 from tests.benchmarks.throughput_jobs import BARE, COLUMNS, POSTGRES_ROWS
 
@@ -30,10 +28,19 @@ INSERTS = 3_000
 KEYS = 150
 CLIENTS = 16
 
+SHELL = [sys.executable, "-m", "sqlshell", "-q"]
+
 NOBODY = "http://127.0.0.1:9"
 """A service that does not respond: the prompt does not need it."""
 
 PROMPT = 'from prompt_toolkit import PromptSession; PromptSession(multiline=True).prompt("> ")'
+
+LOOP = """
+import sys, duckdb
+with duckdb.connect() as database, open(sys.argv[1]) as script:
+    for statement in script:
+        database.execute(statement)
+"""
 
 Job = Callable[[], Cost]
 
@@ -131,10 +138,11 @@ def _served(folder: Path) -> Iterator[Row]:
 
 
 def _inserts(folder: Path) -> Iterator[Row]:
-    text = TABLE + "".join(f"insert into quantity values ({i}, 'name {i}', {i}.5);\n" for i in range(INSERTS))
+    text = "create table quantity (id integer, name varchar, amount double);\n"
+    text += "".join(f"insert into quantity values ({i}, 'name {i}', {i}.5);\n" for i in range(INSERTS))
     (folder / "script.sql").write_text(text)
     ours = _of(folder, *SHELL, "-f", "script.sql", "--format", "csv")
-    loop = _of(folder, *REFERENCE, "loop", ":memory:", "script.sql")
+    loop = _of(folder, sys.executable, "-c", LOOP, "script.sql")
     yield _compared(f"{INSERTS:,} INSERTs, embedded", ours, loop, 2.0)
 
 

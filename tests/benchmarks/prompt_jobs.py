@@ -1,18 +1,14 @@
-"""Benchmarks of the prompt: time to the first prompt, time from a key to the screen, a large paste.
-
-pgcli is measured beside it if it is in PATH; it needs PostgreSQL's server programs."""
+"""Benchmarks of the prompt: time to the first prompt, time from a key to the screen, a large paste."""
 
 from __future__ import annotations
 
 import os
 import pty
 import select
-import shutil
 import signal
 import socket
 import statistics
 import struct
-import subprocess
 import sys
 import tempfile
 import termios
@@ -27,17 +23,13 @@ import msgspec
 
 from sqlshell.context import SessionContext
 from sqlshell.shell.metadata.catalog_loader import CatalogLoader
-from sqlshell.sql.completion.catalog import CachedCatalog, Catalog, Column, Relation, key
-from sqlshell.sql.completion.suggestions import Place, suggestions
+from sqlshell.sql.completion.catalog import CachedCatalog, Column, Relation, key
 from tests.benchmarks.measure import TICK, Row, environment, run
-from tests.benchmarks.peers import postgres
 
 OBJECTS = 10_000
 LINES = 500
 PASTED = 10_000
 KEYS = 200
-BESIDE = 600
-"""Keys that are typed beside pgcli: enough for a 99th percentile."""
 COLUMNS = ("id", "name", "created_at", "total_amount", "customer_id")
 TYPED = "select t.id, t.name from table_77_users t where t.customer_id = 1 and total_amount > 5 "
 SQLSHELL = (sys.executable, "-m", "sqlshell")
@@ -149,9 +141,7 @@ def prompt_jobs(times: int = 9) -> Iterator[Row]:
         yield from _start(folder, url, times)
         keep_catalog(folder, "http://127.0.0.1:9")
         yield from _keys(folder)
-        yield from _keys_beside_pgcli(folder)
         yield from _paste(folder)
-    yield from _completer()
 
 
 def _start(folder: Path, url: str, times: int) -> Iterator[Row]:
@@ -207,53 +197,6 @@ def percentile(spent: Sequence[float]) -> float:
     return sorted(spent)[int(len(spent) * 0.99) - 1]
 
 
-def _keys_beside_pgcli(folder: Path) -> Iterator[Row]:
-    """Keys to both programs in turn, in ptys of 40 x 120 with the same names; without pgcli there are no rows."""
-    pgcli = shutil.which("pgcli")
-    if pgcli is None:
-        return
-    with postgres() as cluster:
-        made = "".join(
-            f"CREATE TABLE {item.name} ({', '.join(f'{c} int' for c in COLUMNS)});\n" for item in contents().relations
-        )
-        # One transaction would need more locks than a server has.
-        subprocess.run(cluster.psql("-o", "/dev/null"), input=made, text=True, check=True)
-        theirs = Pty(folder, "--no-password", cluster.dsn, command=(pgcli, "--less-chatty"))
-        ours = Pty(folder, "-q", "http://127.0.0.1:9")
-        both = (ours, theirs)
-        for shell in both:
-            shell.until(b"> ")
-            shell.quiet(3)
-        spent: dict[Pty, list[float]] = {shell: [] for shell in both}
-        used = {shell: -shell.processor() for shell in both}
-        for number in range(BESIDE):
-            for shell in both:
-                if number % len(TYPED) == 0:
-                    shell.type("\x15")
-                    shell.quiet()
-                spent[shell].append(shell.key(TYPED[number % len(TYPED)]))
-        for shell in both:
-            shell.quiet()
-            used[shell] += shell.processor()
-            shell.close()
-    median = {shell: statistics.median(times) for shell, times in spent.items()}
-    p99 = {shell: percentile(times) for shell, times in spent.items()}
-    yield Row(
-        f"key to screen, {OBJECTS:,} objects, beside pgcli: p99 (median)",
-        f"{p99[ours] * 1000:.1f} ms ({median[ours] * 1000:.1f})",
-        f"{p99[theirs] * 1000:.1f} ms ({median[theirs] * 1000:.1f}, pgcli)",
-        p99[ours] / p99[theirs],
-        "≤ 1",
-    )
-    yield Row(
-        "the same: processor time for each key",
-        f"{used[ours] / BESIDE * 1000:.1f} ms",
-        f"{used[theirs] / BESIDE * 1000:.1f} ms (pgcli)",
-        used[ours] / used[theirs],
-        "≤ 1",
-    )
-
-
 def _paste(folder: Path) -> Iterator[Row]:
     shell = Pty(folder, "-q", "http://127.0.0.1:9")
     shell.reads()
@@ -275,43 +218,3 @@ def _paste(folder: Path) -> Iterator[Row]:
     shell.close()
     yield Row(f"paste of {PASTED:,} lines", f"{spent * 1000:.0f} ms", "1 s", spent, "≤ 1")
     yield Row("slowest key after it", f"{slowest * 1000:.0f} ms", "100 ms", slowest / 0.1, "≤ 1")
-
-
-def _completer() -> Iterator[Row]:
-    """Our completer beside pgcli's, on the same names and the same text; without pgcli there is no row."""
-    try:
-        from pgcli.pgcompleter import PGCompleter
-        from prompt_toolkit.document import Document
-    except ImportError:
-        return
-    given = contents()
-    texts = ["select * from table_77", "select * from tabusers", "select id from table_5_sales where cust"]
-
-    theirs = PGCompleter(smart_completion=True)
-    theirs.extend_schemata(["main"])
-    theirs.set_search_path(["main"])
-    theirs.extend_relations([("main", item.name) for item in given.relations], kind="tables")
-    there = Place(Catalog(given), "local", "main")
-
-    def ours_of(text: str) -> None:
-        suggestions(text, len(text), there)
-
-    def theirs_of(text: str) -> None:
-        list(theirs.get_completions(Document(text, len(text)), None))
-
-    spent = []
-    for work in (ours_of, theirs_of):
-        for text in texts:
-            work(text)
-        began = time.perf_counter()
-        for _ in range(5):
-            for text in texts:
-                work(text)
-        spent.append((time.perf_counter() - began) / 15)
-    yield Row(
-        f"completing among {OBJECTS:,} objects",
-        f"{spent[0] * 1000:.1f} ms",
-        f"{spent[1] * 1000:.1f} ms (pgcli)",
-        spent[0] / spent[1],
-        "≤ 0.5",
-    )
