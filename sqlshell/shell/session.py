@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Client
 from sqlshell.context import SessionContext
 from sqlshell.errors import StatementError
@@ -115,6 +116,10 @@ class Session(Struct):
     @property
     def connection(self) -> Connection:
         return self.state.connection
+
+    @property
+    def service(self) -> Service:
+        return self.state.connection.service
 
     @property
     def context(self) -> SessionContext:

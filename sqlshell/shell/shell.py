@@ -304,7 +304,7 @@ class Shell(CommandShell):
             return
         from sqlshell.shell.metadata.objects import learn_connection
 
-        await self.interruption.interruptible(learn_connection(self), "conninfo")
+        await self.interruption.interruptible(learn_connection(self.session), "conninfo")
 
     async def _run_statement(self, item: Statement) -> None:
         active, script = self.conditions.active, self.front_end.progress.script

@@ -82,7 +82,7 @@ async def show_connection(shell: CommandShell, args: Args) -> None:
     if args.plus:
         await show_context.body(shell, args)
         return
-    connection = await learn_connection(shell)
+    connection = await learn_connection(shell.session)
     context = shell.session.context
     parts = {
         "database": context.database,
@@ -148,11 +148,11 @@ async def _engine(shell: CommandShell) -> list[tuple[str, str, str]]:
     # The context is known without the service, which may be gone.
     with contextlib.suppress(ShellError):
         if LISTS_ENGINES in await shell.service.extensions():
-            _, rows = await query_service(shell, "LIST ENGINES")
+            _, rows = await query_service(shell.session, "LIST ENGINES")
     values = [printable(value or "") for value in rows[0]] if rows else []
     if len(values) < 5:
         return []
-    connection = await learn_connection(shell)
+    connection = await learn_connection(shell.session)
     used = [(shown, printable(connection[name]), "") for name, shown in _CONNECTION.items() if name in connection]
     return [("engine", values[1], ""), *used, ("supports", values[3], ""), ("lacks", values[4], "")]
 

@@ -57,7 +57,7 @@ def is_local(shell: CommandShell) -> bool:
 @command("h", "[STATEMENT...]", data=("STATEMENT",))
 async def syntax_help(shell: CommandShell, args: Args) -> None:
     """List the statements, or show the syntax of one: \\h create stream"""
-    if (engine := await engine_of(shell)) in DOCUMENTED:
+    if (engine := await engine_of(shell.session)) in DOCUMENTED:
         shell.say(_of_server(engine, " ".join(args).rstrip("; ")))
         return
     local = is_local(shell)
@@ -110,12 +110,12 @@ async def _sample_data(shell: CommandShell, *, remove: bool = False) -> None:
     from sqlshell.shell.commands import sample_data
 
     schema = sample_data.SCHEMA
-    if engine := await engine_of(shell):
+    if engine := await engine_of(shell.session):
         raise UsageError(f"\\demo requires DuckDB; this is {engine}", "start DuckDB with: sqlshell")
     if shell.session.state.transaction.state:
         raise UsageError("\\demo cannot run in a transaction", "end it with COMMIT or ROLLBACK")
     try:
-        _, existing = await query_service(shell, sample_data.EXISTING)
+        _, existing = await query_service(shell.session, sample_data.EXISTING)
     except StatementError:
         if is_local(shell):
             raise

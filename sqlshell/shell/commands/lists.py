@@ -65,7 +65,7 @@ def _lister(
     that is a server has, or any engine if there are no statements."""
 
     async def body(shell: CommandShell, args: Args) -> None:
-        if engine and (not statements or await engine_of(shell)):
+        if engine and (not statements or await engine_of(shell.session)):
             await _listed_by_engine(shell, args, engine, what)
             return
         await _listed(shell, args, statements, what)
@@ -75,13 +75,13 @@ def _lister(
 
 async def _listed_by_engine(shell: CommandShell, args: Args, word: str, what: str) -> None:
     """The objects that an engine lists."""
-    objects = await metadata.listed(shell, word, args[0] if args else "", details=args.plus)
+    objects = await metadata.listed(shell.session, word, args[0] if args else "", details=args.plus)
     await _objects(shell, args, objects, what)
 
 
 async def _objects(shell: CommandShell, args: Args, objects: Objects, what: str) -> None:
     # A connection to a server is to one database.
-    columns, rows = objects.shown(database=args.plus and not await engine_of(shell))
+    columns, rows = objects.shown(database=args.plus and not await engine_of(shell.session))
     if shell.result_output.for_people:
         if not rows:
             hint = "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists them in all schemas"
@@ -92,7 +92,7 @@ async def _objects(shell: CommandShell, args: Args, objects: Objects, what: str)
 
 
 async def _listed(shell: CommandShell, args: Args, statements: Sequence[str], what: str, hint: str = "") -> None:
-    columns, rows = await query_service(shell, *statements)
+    columns, rows = await query_service(shell.session, *statements)
     shown = len(columns) if args.plus else min(SHORT, len(columns))
     kept = [row[:shown] for row in _chosen(columns, rows, args[0] if args else "*")]
     if not kept and shell.result_output.for_people:
@@ -104,7 +104,7 @@ async def _listed(shell: CommandShell, args: Args, statements: Sequence[str], wh
 @command("l", "[PATTERN]", aliases=("l+", "list", ".databases"), data=("PATTERN",))
 async def databases(shell: CommandShell, args: Args) -> None:
     """List databases and organizations; the current ones are marked. + shows all columns."""
-    if await engine_of(shell):
+    if await engine_of(shell.session):
         await _databases_of_engine(shell, args)
         return
     pattern = Pattern(args[0] if args else "*")
@@ -113,7 +113,7 @@ async def databases(shell: CommandShell, args: Args) -> None:
         columns: list[Column] = []
         rows: Rows = []
         with contextlib.suppress(StatementError):
-            columns, rows = await query_service(shell, f"LIST {what}")
+            columns, rows = await query_service(shell.session, f"LIST {what}")
         context = shell.session.context
         current = {context.database if kind == "database" else context.organization}
         name = column_index(columns, "name") or 0
@@ -133,7 +133,7 @@ async def databases(shell: CommandShell, args: Args) -> None:
 
 
 async def _databases_of_engine(shell: CommandShell, args: Args) -> None:
-    objects = await metadata.listed(shell, "DATABASES", args[0] if args else "", details=args.plus)
+    objects = await metadata.listed(shell.session, "DATABASES", args[0] if args else "", details=args.plus)
     here = objects.at("current")
     if here is not None:
         objects.rows = [[*row[:here], "*" if row[here] == "true" else "", *row[here + 1 :]] for row in objects.rows]
@@ -151,10 +151,10 @@ async def functions(shell: CommandShell, args: Args) -> None:
     """List functions with arguments and results. Without PATTERN, omit built-in functions.
 
     + adds descriptions, and the definitions of macros."""
-    if not await metadata.lists_objects(shell):
+    if not await metadata.lists_objects(shell.session):
         await _listed(shell, args, ("LIST FUNCTIONS",), "functions")
         return
-    functions = await metadata.listed(shell, "FUNCTIONS", args[0] if args else "", details=args.plus)
+    functions = await metadata.listed(shell.session, "FUNCTIONS", args[0] if args else "", details=args.plus)
     own = functions.at("own")
     if own is not None and not args:
         functions.rows = [row for row in functions.rows if value(row, own) == "true"]
@@ -174,11 +174,11 @@ async def show_function(shell: CommandShell, args: Args) -> None:
     if not NAMED.fullmatch(alone.rstrip()) or (bracket and not arguments.endswith(")")):
         raise not_found("function", pattern, {})
     try:
-        statements = await metadata.function(shell, pattern)
+        statements = await metadata.function(shell.session, pattern)
     except StatementError as error:
         if bracket or error.where.sql_state != NO_FUNCTION:
             raise
-        names = {value(row, 1) for row in (await metadata.listed(shell, "FUNCTIONS")).rows}
+        names = {value(row, 1) for row in (await metadata.listed(shell.session, "FUNCTIONS")).rows}
         raise not_found("function", pattern, {name: [quoted(name)] for name in names}) from None
     shell.print("".join(f"{sql.rstrip()};\n" for sql in statements), with_results=True)
 
@@ -186,7 +186,7 @@ async def show_function(shell: CommandShell, args: Args) -> None:
 @command("ds", "[PATTERN]", aliases=("ds+",), data=("PATTERN",))
 async def stores(shell: CommandShell, args: Args) -> None:
     """List stores, or sequences on PostgreSQL. LIST STORES lists the stores there. + shows all columns."""
-    if await engine_of(shell):
+    if await engine_of(shell.session):
         await list_relations(shell, args, ("sequence",))
         return
     await _listed(shell, args, STORES, "stores", "\\d lists sequences")
@@ -204,7 +204,7 @@ async def entities(shell: CommandShell, args: Args) -> None:
 @command("dp", "[PATTERN]", aliases=("dp+", "z", "z+"), data=("PATTERN",))
 async def pools(shell: CommandShell, args: Args) -> None:
     """List compute pools, or privileges on PostgreSQL. LIST COMPUTE_POOLS lists the pools there."""
-    if await engine_of(shell):
+    if await engine_of(shell.session):
         await _listed_by_engine(shell, args, "PRIVILEGES", "relations")
         return
     await _listed(shell, args, ("LIST COMPUTE_POOLS",), "compute pools")
@@ -213,7 +213,7 @@ async def pools(shell: CommandShell, args: Args) -> None:
 @command("dr", "[PATTERN]", aliases=("dr+", "dg", "dg+", "du", "du+"), data=("PATTERN",))
 async def roles(shell: CommandShell, args: Args) -> None:
     """List roles. On PostgreSQL, \\du and \\dg list the server's roles, \\dr those of the service."""
-    if not args.name.startswith("dr") and await engine_of(shell):
+    if not args.name.startswith("dr") and await engine_of(shell.session):
         await _listed_by_engine(shell, args, "ROLES", "roles")
         return
     await _listed(shell, args, ("LIST ROLES",), "roles")
@@ -222,7 +222,7 @@ async def roles(shell: CommandShell, args: Args) -> None:
 @command("dq", "[PATTERN]", aliases=("dq+", "!queries"), data=("PATTERN",))
 async def queries(shell: CommandShell, args: Args) -> None:
     """List running queries with text, owner and start time. + lists all queries with all columns."""
-    columns, rows = await query_service(shell, "LIST QUERIES")
+    columns, rows = await query_service(shell.session, "LIST QUERIES")
     state = column_index(columns, "state", "currentstate", "actualstate", "status")
     text = column_index(columns, "statement", "sql", "query", "name")
     pattern = Pattern(args[0]) if args else None

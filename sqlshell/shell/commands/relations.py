@@ -46,7 +46,7 @@ _INDEX = re.compile(r"CREATE (UNIQUE )?INDEX .{1,200}? ON .{1,200}?(?= USING\b|\
 
 async def _elsewhere(shell: CommandShell) -> str:
     """How to list relations of other schemas."""
-    objects = await metadata.listed(shell, "RELATIONS", "*.*")
+    objects = await metadata.listed(shell.session, "RELATIONS", "*.*")
     places = {(value(row, objects.at("database")), value(row, objects.at("schema"))) for row in objects.rows}
     if len(places) == 1:
         other = quoted(places.pop()[1])
@@ -66,14 +66,14 @@ def _relation_lister(name: str, kinds: tuple[str, ...], help_text: str, aliases:
 
 async def list_relations(shell: CommandShell, args: Args, kinds: Sequence[str]) -> None:
     """The relations of these kinds that match the pattern; without kinds, or if there is no table, all."""
-    objects = await metadata.listed(shell, "RELATIONS", args[0] if args else "", details=args.plus)
+    objects = await metadata.listed(shell.session, "RELATIONS", args[0] if args else "", details=args.plus)
     kind = objects.at("type")
     every = [row for row in objects.rows if "index" not in value(row, kind)]
     objects.rows = [row for row in objects.rows if any(word in value(row, kind) for word in kinds)] if kinds else every
     if not objects.rows and kinds == ONLY_TABLES:
         objects.rows = every
     # A connection to a server is to one database.
-    columns, rows = objects.shown(database=args.plus and not await engine_of(shell))
+    columns, rows = objects.shown(database=args.plus and not await engine_of(shell.session))
     if shell.result_output.for_people:
         if not rows:
             schema = shell.session.context.schema
@@ -95,7 +95,7 @@ async def describe(shell: CommandShell, args: Args) -> None:
     names = await _named(shell, args[0])
     _check_number(args[0], len(names))
     try:
-        descriptions = [await metadata.described(shell, name, kind, details=args.plus) for name, kind in names]
+        descriptions = [await metadata.described(shell.session, name, kind, details=args.plus) for name, kind in names]
     except StatementError as error:
         raise await _unknown(shell, args[0], error) from None
     for each in descriptions:
@@ -115,24 +115,24 @@ async def _named(shell: CommandShell, pattern: str) -> list[tuple[str, str]]:
     exact = Pattern(pattern).exact
     if exact and not NAMED.fullmatch(pattern):
         raise not_found("relation", pattern, {})
-    if exact and await metadata.lists_objects(shell):
+    if exact and await metadata.lists_objects(shell.session):
         return [(pattern, "")]
-    objects = await metadata.listed(shell, "RELATIONS", pattern)
+    objects = await metadata.listed(shell.session, "RELATIONS", pattern)
     kind = objects.at("type")
     objects.rows = [row for row in objects.rows if "index" not in value(row, kind)]
     if not objects.rows and not exact and pattern != "*":
         raise not_found("relation", pattern, {})
     # A connection to a server is to one database.
-    names = metadata.names_of(objects, with_database=not await engine_of(shell))
+    names = metadata.names_of(objects, with_database=not await engine_of(shell.session))
     return names or ([(pattern, "")] if exact else [])
 
 
 async def _unknown(shell: CommandShell, pattern: str, error: StatementError) -> StatementError:
     """The error for a relation that could not be described: with similar names if it does not exist."""
     missing = error.where.sql_state in MISSING_STATES
-    if not missing and await metadata.lists_objects(shell):
+    if not missing and await metadata.lists_objects(shell.session):
         return error
-    objects = await metadata.listed(shell, "RELATIONS", "*.*")
+    objects = await metadata.listed(shell.session, "RELATIONS", "*.*")
     # Other services have codes of their own for it.
     if not missing and (not objects.rows or objects.matching(pattern).rows):
         return error
@@ -165,7 +165,7 @@ async def _show_description(shell: CommandShell, description: Description, *, pl
     about_columns = titles[:2] == ["name", "type"]
     await shell.show(_columns_for_people(titles, rows) if about_columns else text_table(titles, blank(rows)))
     if notes:
-        generated = not await engine_of(shell)
+        generated = not await engine_of(shell.session)
         shell.print(_noted(notes, generated=generated), with_results=True, folds=True)
 
 
@@ -207,7 +207,7 @@ async def show_ddl(shell: CommandShell, args: Args) -> None:
     """Show the SQL that creates relations. Without PATTERN, show all of the current schema."""
     pattern = args[0] if args else "*"
     try:
-        statements = await metadata.creating(shell, await _named(shell, pattern))
+        statements = await metadata.creating(shell.session, await _named(shell, pattern))
     except StatementError as error:
         raise await _unknown(shell, pattern, error) from None
     if not statements and args:

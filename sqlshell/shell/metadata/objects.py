@@ -16,8 +16,9 @@ from sqlshell.client.service import LISTS_ENGINES
 from sqlshell.errors import ShellError, StatementError, Where
 from sqlshell.interface import sqlstate
 from sqlshell.result import Column, Rows
-from sqlshell.shell.metadata.service_queries import ServiceSession, engine_of, query_service
+from sqlshell.shell.metadata.service_queries import engine_of, query_service
 from sqlshell.shell.results.rows import column_index, in_quotes, value
+from sqlshell.shell.session import Session
 from sqlshell.sql.identifiers import Pattern, name_parts, qualified, quoted
 
 NAMED = re.compile(r'(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+)(?:\.(?:"(?:[^"]|"")++"|[^\W\d][\w$]*+))*+')
@@ -81,27 +82,27 @@ class Description(Struct):
     notes: list[tuple[str, str, str]]
 
 
-async def lists_objects(connected: ServiceSession) -> bool:
+async def lists_objects(session: Session) -> bool:
     """Whether the service is one of ours, which lists the objects of its engine."""
     with contextlib.suppress(ShellError):
-        service = connected.service
+        service = session.service
         return LISTS_ENGINES in await service.extensions() or bool(await service.engine())
     return False
 
 
-async def listed(connected: ServiceSession, what: str, pattern: str = "", *, details: bool = False) -> Objects:
+async def listed(session: Session, what: str, pattern: str = "", *, details: bool = False) -> Objects:
     """The objects of a kind, a word of LIST ENGINE, that match a pattern. Raises the errors of the client."""
-    if what == "RELATIONS" and not await lists_objects(connected):
-        return (await _relations_of_others(connected)).matching(pattern)
+    if what == "RELATIONS" and not await lists_objects(session):
+        return (await _relations_of_others(session)).matching(pattern)
     match = _SCHEMA.match(pattern)
     place = f" IN SCHEMA {match[1]}" if match else ""
-    columns, rows = await query_service(connected, f"LIST ENGINE {what}{place}{' WITH DETAILS' if details else ''}")
+    columns, rows = await query_service(session, f"LIST ENGINE {what}{place}{' WITH DETAILS' if details else ''}")
     return Objects(columns, rows).matching(pattern)
 
 
-async def _relations_of_others(connected: ServiceSession) -> Objects:
-    columns, rows = await query_service(connected, *RELATIONS)
-    context = connected.session.context
+async def _relations_of_others(session: Session) -> Objects:
+    columns, rows = await query_service(session, *RELATIONS)
+    context = session.context
     here = [context.database.lower(), context.schema.lower()]
     name = column_index(columns, "name", "relationname", "tablename") or 0
     kind = column_index(columns, "type", "relationtype", "kind")
@@ -115,19 +116,19 @@ async def _relations_of_others(connected: ServiceSession) -> Objects:
     return Objects([Column(title) for title in _OTHERS], [list(row) for row in sorted(relations)])
 
 
-async def learn_connection(connected: ServiceSession) -> Mapping[str, str]:
+async def learn_connection(session: Session) -> Mapping[str, str]:
     """The session's connection to the engine's server, by lower-case column of LIST ENGINE CONNECTIONS; empty if the
     engine has none or does not tell. The session keeps it, and has its database in its context.
     """
     connection: dict[str, str] = {}
     with contextlib.suppress(ShellError):
-        if await engine_of(connected):
-            columns, rows = await query_service(connected, "LIST ENGINE CONNECTIONS")
+        if await engine_of(session):
+            columns, rows = await query_service(session, "LIST ENGINE CONNECTIONS")
             connection = {column.name.lower(): value(rows[0], at) for at, column in enumerate(columns) if rows}
-        elif not connected.session.context.database and LISTS_ENGINES in await connected.service.extensions():
+        elif not session.context.database and LISTS_ENGINES in await session.service.extensions():
             # The response contains the context of the session.
-            await query_service(connected, "LIST ENGINES")
-        connected.session.state.server = connection
+            await query_service(session, "LIST ENGINES")
+        session.state.server = connection
     return connection
 
 
@@ -144,16 +145,16 @@ def names_of(objects: Objects, *, with_database: bool) -> list[tuple[str, str]]:
     return names
 
 
-async def described(connected: ServiceSession, name: str, kind: str = "", *, details: bool) -> Description:
+async def described(session: Session, name: str, kind: str = "", *, details: bool) -> Description:
     """The description of the relation with this name, which is SQL; of a `kind` if it is known. Raises the errors of
     the client.
     """
-    if not await lists_objects(connected):
-        shown = ".".join(quoted(part) for part in _parts(name)[-2:]) if kind else ""
-        return Description(kind, shown, ["name", "type", "nullable"], await _columns_of_others(connected, name), [])
+    if not await lists_objects(session):
+        shown = ".".join(quoted(part) for part in name_parts(name)[-2:]) if kind else ""
+        return Description(kind, shown, ["name", "type", "nullable"], await _columns_of_others(session, name), [])
     more = " WITH DETAILS" if details else ""
-    _, notes = await query_service(connected, f"DESCRIBE ENGINE RELATION {name}{more}")
-    columns, rows = await query_service(connected, f"DESCRIBE ENGINE RELATION COLUMNS {name}{more}")
+    _, notes = await query_service(session, f"DESCRIBE ENGINE RELATION {name}{more}")
+    columns, rows = await query_service(session, f"DESCRIBE ENGINE RELATION COLUMNS {name}{more}")
     texts = [(value(note, 0), value(note, 1), value(note, 2)) for note in notes]
     kind, full, _ = texts[0] if texts else ("relation", name, "")
     return Description(
@@ -161,29 +162,25 @@ async def described(connected: ServiceSession, name: str, kind: str = "", *, det
     )
 
 
-def _parts(name: str) -> list[str]:
-    return name_parts(name)
-
-
-async def _columns_of_others(connected: ServiceSession, name: str) -> Rows:
+async def _columns_of_others(session: Session, name: str) -> Rows:
     """Name, type and nullability of each column."""
-    _, rows = await query_service(connected, f"DESCRIBE RELATION COLUMNS {name}")
+    _, rows = await query_service(session, f"DESCRIBE RELATION COLUMNS {name}")
     if not rows:
         raise StatementError(f"relation {in_quotes(name)} does not exist", where=Where(sqlstate.NO_RELATION))
     return [[value(row, 0), value(row, 1), value(row, 2).lower() or None] for row in rows]
 
 
-async def creating(connected: ServiceSession, names: Sequence[tuple[str, str]]) -> list[str]:
+async def creating(session: Session, names: Sequence[tuple[str, str]]) -> list[str]:
     """The statements that create relations, names with kinds, in an order in which they can be run. Raises the errors
     of the client.
     """
     order: dict[str, tuple[int, int]] = {}
     for name, kind in names:
-        if not await lists_objects(connected):
+        if not await lists_objects(session):
             phase = next((at for at, word in enumerate(PHASES) if word in kind), len(PHASES))
-            order[_composed(name, kind, await _columns_of_others(connected, name))] = (phase, 0)
+            order[_composed(name, kind, await _columns_of_others(session, name))] = (phase, 0)
             continue
-        _, rows = await query_service(connected, f"DESCRIBE ENGINE RELATION SQL {name}")
+        _, rows = await query_service(session, f"DESCRIBE ENGINE RELATION SQL {name}")
         for at, age, *sql in rows:
             order.setdefault(value(sql, 0), (_number(at), _number(age)))
     return sorted(order, key=lambda sql: order[sql])
@@ -191,7 +188,7 @@ async def creating(connected: ServiceSession, names: Sequence[tuple[str, str]]) 
 
 def _composed(name: str, kind: str, columns: Rows) -> str:
     """A statement that creates a relation with these columns."""
-    parts = _parts(name)[-2:]
+    parts = name_parts(name)[-2:]
     shown = ".".join(map(quoted, parts[1:] if parts[0] == "main" else parts))
     lines = [
         f"{quoted(value(row, 0))} {value(row, 1)}{' NOT NULL' if value(row, 2) == 'false' else ''}" for row in columns
@@ -199,11 +196,11 @@ def _composed(name: str, kind: str, columns: Rows) -> str:
     return f"CREATE {(kind or 'table').upper()} {shown} (\n  " + ",\n  ".join(lines) + "\n)"
 
 
-async def function(connected: ServiceSession, name: str) -> list[str]:
+async def function(session: Session, name: str) -> list[str]:
     """The statements that create the functions of this name, which is SQL, perhaps with the types of arguments in
     parentheses. Raises the errors of the client.
     """
-    _, rows = await query_service(connected, f"DESCRIBE ENGINE FUNCTION SQL {name}")
+    _, rows = await query_service(session, f"DESCRIBE ENGINE FUNCTION SQL {name}")
     return [value(row, 0) for row in rows]
 
 

@@ -5,9 +5,7 @@ from __future__ import annotations
 import contextlib
 import re
 from collections.abc import Callable, Sequence
-from typing import Protocol
 
-from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Client, Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import ProtocolError, ShellError, StatementError, Where
@@ -48,40 +46,28 @@ async def fetch_rows(
     return columns, rows
 
 
-class ServiceSession(Protocol):
-    """Something with a service and a session."""
-
-    @property
-    def service(self) -> Service: ...
-
-    @property
-    def session(self) -> Session: ...
-
-
-async def engine_of(connected: ServiceSession) -> str:
+async def engine_of(session: Session) -> str:
     """The name of the engine if it is a server with SQL of its own, "" if it is not or the service does not say."""
     with contextlib.suppress(ShellError):
-        return await connected.service.engine()
+        return await session.service.engine()
     return ""
 
 
-async def query_service(connected: ServiceSession, *statements: str) -> tuple[list[Column], Rows]:
+async def query_service(session: Session, *statements: str) -> tuple[list[Column], Rows]:
     """The result of the first of these statements that the service supports. The reported context is adopted.
 
     Raises the error of the last statement.
     """
-    if engine := await engine_of(connected):
+    if engine := await engine_of(session):
         # An error in SQL for another engine would end the user's transaction.
         statements = tuple(sql for sql in statements if _OF_SERVICE.match(sql))
         if not statements:
             raise StatementError(f"not supported by the engine {engine}", where=Where(sqlstate.UNSUPPORTED))
     for sql in statements[:-1]:
         with contextlib.suppress(StatementError):
-            return await query_service(connected, sql)
-    with connected.session.protecting_context(statements[-1]):
-        return await fetch_rows(
-            connected.service.statements, statements[-1], connected.session.context, connected.session.adopt
-        )
+            return await query_service(session, sql)
+    with session.protecting_context(statements[-1]):
+        return await fetch_rows(session.service.statements, statements[-1], session.context, session.adopt)
 
 
 async def table_columns(session: Session, table: str) -> Sequence[tuple[str, str]]:

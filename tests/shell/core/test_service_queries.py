@@ -49,7 +49,7 @@ def test_an_unbounded_result_is_left_at_once() -> None:
 def test_the_first_statement_that_the_service_supports_is_used() -> None:
     async def work(client: ScriptedClient, *statements: str) -> list[list[str | None]]:
         core = Core(client)
-        _, rows = await query_service(core.shell, *statements)
+        _, rows = await query_service(core.session, *statements)
         return rows
 
     client = ScriptedClient({"a": Answer(rows=(), error=failure()), "b": Answer(rows=(("2",),))})
@@ -66,7 +66,7 @@ def test_sql_of_another_engine_is_not_sent() -> None:
     async def work(*statements: str) -> tuple[list[list[str | None]], list[str]]:
         core = Core(ScriptedClient({"LIST TABLES": Answer(rows=(("t",),))}))
         core.session.connection.service.transport.extensions = frozenset({"engine=spark"})
-        _, rows = await query_service(core.shell, *statements)
+        _, rows = await query_service(core.session, *statements)
         return rows, [sql for sql, _ in core.client.ran]
 
     assert asyncio.run(work("SELECT * FROM duckdb_tables()", "LIST TABLES", "SELECT 1")) == ([["t"]], ["LIST TABLES"])
