@@ -12,12 +12,11 @@ from sqlshell.errors import StatementError
 from sqlshell.result import Column, Rows
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, Command, command
-from sqlshell.shell.commands.relations import list_relations
+from sqlshell.shell.commands.relations import list_relations, show_objects
 from sqlshell.shell.metadata import objects as metadata
 from sqlshell.shell.metadata.objects import NAMED, Objects
 from sqlshell.shell.metadata.service_queries import engine_of, query_service
 from sqlshell.shell.results.rows import (
-    blank,
     column_index,
     no_match_message,
     not_found,
@@ -80,15 +79,8 @@ async def _listed_by_engine(shell: CommandShell, args: Args, word: str, what: st
 
 
 async def _objects(shell: CommandShell, args: Args, objects: Objects, what: str) -> None:
-    # A connection to a server is to one database.
-    columns, rows = objects.shown(database=args.plus and not await engine_of(shell.session))
-    if shell.result_output.for_people:
-        if not rows:
-            hint = "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists them in all schemas"
-            shell.say(no_match_message(args, hint, what))
-            return
-        rows = blank(rows)
-    await shell.show(table_of([(title_of(column.name), column.type) for column in columns], rows))
+    hint = "" if args or objects.at("visible") is None else f"\\{args.name} *.* lists them in all schemas"
+    await show_objects(shell, args, objects, what, hint)
 
 
 async def _listed(shell: CommandShell, args: Args, statements: Sequence[str], what: str, hint: str = "") -> None:

@@ -12,7 +12,7 @@ from sqlshell.result import Result, Rows
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, Command, command
 from sqlshell.shell.metadata import objects as metadata
-from sqlshell.shell.metadata.objects import NAMED, Description
+from sqlshell.shell.metadata.objects import NAMED, Description, Objects
 from sqlshell.shell.metadata.service_queries import engine_of
 from sqlshell.shell.results.rows import (
     blank,
@@ -72,13 +72,19 @@ async def list_relations(shell: CommandShell, args: Args, kinds: Sequence[str]) 
     objects.rows = [row for row in objects.rows if any(word in value(row, kind) for word in kinds)] if kinds else every
     if not objects.rows and kinds == ONLY_TABLES:
         objects.rows = every
+    schema = shell.session.context.schema
+    what = f"{kinds[0] if kinds else 'relation'}s{f' in schema {printable(schema)}' if schema else ''}"
+    hint = await _elsewhere(shell) if shell.result_output.for_people and not objects.rows else ""
+    await show_objects(shell, args, objects, what, hint)
+
+
+async def show_objects(shell: CommandShell, args: Args, objects: Objects, what: str, hint: str) -> None:
+    """Show a list; a person is told if it is empty, with a hint. `what` it lists is for that message."""
     # A connection to a server is to one database.
     columns, rows = objects.shown(database=args.plus and not await engine_of(shell.session))
     if shell.result_output.for_people:
         if not rows:
-            schema = shell.session.context.schema
-            what = f"{kinds[0] if kinds else 'relation'}s{f' in schema {printable(schema)}' if schema else ''}"
-            shell.say(no_match_message(args, await _elsewhere(shell), what))
+            shell.say(no_match_message(args, hint, what))
             return
         rows = blank(rows)
     await shell.show(table_of([(title_of(column.name), column.type) for column in columns], rows))
