@@ -115,31 +115,29 @@ def _number(file: FileIO, length: int) -> int:
     return int.from_bytes(data, "little")
 
 
-def is_empty(path: Path) -> bool:
-    """Whether a file has no bytes, or is compressed with gzip and has none then; False for one that cannot be read."""
-    # A pipe can be read once only.
-    if not path.is_file():
-        return False
-    try:
-        with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            return not file.read(1)
-    except (OSError, EOFError):
-        return False
-
-
 _HEAD: Final = 4096
 _MARK: Final = b"\xef\xbb\xbf"
+
+
+def is_empty(path: Path) -> bool:
+    """Whether a file has no bytes, or is compressed with gzip and has none then; False for one that cannot be read."""
+    return _beginning(path) == b""
 
 
 def is_marked_array(path: Path) -> bool:
     """Whether the first character behind a byte order mark is `[`; False for a file compressed with zstd, and for one
     that cannot be read."""
+    head = _beginning(path) or b""
+    return head.startswith(_MARK) and head.removeprefix(_MARK).lstrip().startswith(b"[")
+
+
+def _beginning(path: Path) -> bytes | None:
+    """The first bytes of a file, without gzip; None for one that cannot be read."""
     # A pipe can be read once only.
     if not path.is_file():
-        return False
+        return None
     try:
         with gzip.open(path) if path.suffix.lower() == ".gz" else path.open("rb") as file:
-            head = file.read(_HEAD)
-    except (OSError, EOFError):
-        return False
-    return head.startswith(_MARK) and head.removeprefix(_MARK).lstrip().startswith(b"[")
+            return file.read(_HEAD)
+    except (OSError, EOFError, zlib.error):
+        return None
