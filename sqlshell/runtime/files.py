@@ -162,3 +162,18 @@ def write_all(write: Callable[[memoryview], int | None], data: bytes) -> None:
     left = memoryview(data)
     while left:
         left = left[write(left) or 0 :]
+
+
+def replace_private(path: Path, data: bytes, *, durable: bool = False) -> None:
+    """Write a file that only this user can read, whole or not at all; `durable` is after a power failure too.
+
+    Raises OSError.
+    """
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
+        file.write(data)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    part.replace(path)

@@ -20,7 +20,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.history import History
 
 from sqlshell.errors import reason
-from sqlshell.runtime.files import write_all
+from sqlshell.runtime.files import replace_private, write_all
 from sqlshell.sql.analysis.secrets import redacted
 
 LONGEST = 10_000
@@ -168,12 +168,8 @@ class FileHistory(History):
         return entries[-LONGEST:]
 
     def _rewrite(self, path: Path, entries: list[HistoryEntry]) -> None:
-        temporary = path.with_name(f"{path.name}.{os.getpid()}")
         with contextlib.suppress(OSError):
-            handle = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-            with contextlib.closing(os.fdopen(handle, "wb")) as file:
-                file.writelines(map(_entry, entries))
-            temporary.replace(path)
+            replace_private(path, b"".join(map(_entry, entries)))
 
     def _fail(self, path: Path, error: OSError) -> None:
         if self._usable:

@@ -22,7 +22,7 @@ from sqlshell.errors import Interrupted, ShellError, UsageError, reason
 from sqlshell.interface import sqlstate
 from sqlshell.interface.types import Kind, base, field_of, kind, parts_of
 from sqlshell.origin import Own
-from sqlshell.runtime.files import expanded
+from sqlshell.runtime.files import expanded, replace_private
 from sqlshell.shell.loading.convert import FETCHED, ConvertedRows
 from sqlshell.shell.loading.inspect import DataFile
 from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest, TargetColumn
@@ -376,14 +376,8 @@ class ProgressFile:
         if self._path is None:
             return
         try:
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = self._path.with_suffix(f".{os.getpid()}")
-            with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb") as file:
-                file.write(msgspec.json.encode(progress))
-                file.flush()
-                # Otherwise, after a power failure, rows that were sent would appear never to have been.
-                os.fsync(file.fileno())
-            part.replace(self._path)
+            # Otherwise, after a power failure, rows that were sent would appear never to have been.
+            replace_private(self._path, msgspec.json.encode(progress), durable=True)
         except OSError as error:
             raise UsageError(f"cannot save the progress of the load: {reason(error)}") from None
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import hashlib
-import os
 import re
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -23,6 +22,7 @@ from sqlshell.errors import ShellError
 from sqlshell.interface.models import ContextEcho
 from sqlshell.result import Rows
 from sqlshell.runtime.event_loops import start_in_background
+from sqlshell.runtime.files import replace_private
 from sqlshell.shell.metadata.objects import RELATIONS
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.results.rows import value
@@ -284,12 +284,7 @@ class CatalogLoader:
         if path is None:
             return
         with contextlib.suppress(OSError):
-            path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = path.with_name(f"{path.name}.{os.getpid()}")
-            handle = os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600)
-            with os.fdopen(handle, "wb") as file:
-                file.write(msgspec.json.encode(contents))
-            part.replace(path)
+            replace_private(path, msgspec.json.encode(contents))
 
 
 def _add_columns(contents: CachedCatalog, rows: Rows) -> list[Relation]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import os
 import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -13,6 +12,7 @@ from typing import Final
 
 from sqlshell.errors import UsageError, reason
 from sqlshell.origin import Own, Text, joined, own_text
+from sqlshell.runtime.files import replace_private
 from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.analysis.tokens import tokens
 from sqlshell.text import did_you_mean, format_count, was_or_were
@@ -98,12 +98,7 @@ class SavedQueries:
 
     def _write(self, content: str) -> None:
         try:
-            data = content.encode()
-            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            part = self._path.with_name(f"{self._path.name}.{os.getpid()}")
-            os.close(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600))
-            part.write_bytes(data)
-            part.replace(self._path)
+            replace_private(self._path, content.encode())
         except (OSError, UnicodeEncodeError) as error:
             raise UsageError(f"cannot write to {self._path}: {reason(error)}") from None
 
