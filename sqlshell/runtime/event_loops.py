@@ -209,6 +209,24 @@ async def in_thread_or_undone(work: Callable[[], T], undo: Callable[[T], object]
         raise
 
 
+async def in_daemon_thread(work: Callable[[], T], name: str) -> T:
+    """The result of `work` in a thread that keeps neither the event loop nor the program from ending: it may wait for
+    input that never arrives. Raises the errors of `work`.
+    """
+    done: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+    def run() -> None:
+        # Nobody waits for what was canceled.
+        with contextlib.suppress(concurrent.futures.InvalidStateError):
+            try:
+                done.set_result(work())
+            except Exception as error:
+                done.set_exception(error)
+
+    threading.Thread(target=run, name=name, daemon=True).start()
+    return await asyncio.wrap_future(done)
+
+
 _in_background: ContextVar[bool] = ContextVar("_in_background", default=False)
 
 

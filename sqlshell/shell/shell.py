@@ -28,6 +28,7 @@ from sqlshell.errors import (
 )
 from sqlshell.interface import sqlstate
 from sqlshell.origin import EMPTY, Own
+from sqlshell.runtime.event_loops import in_daemon_thread
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.failures import AlreadyReported, cause_of
@@ -35,7 +36,7 @@ from sqlshell.shell.running.submitting import Submitter, Use
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
 from sqlshell.shell.scripts.inline_copy import InlineCopy
 from sqlshell.shell.scripts.position import ScriptPlace
-from sqlshell.shell.scripts.reading import next_chunk, read_script, relative_to_script, skipped_message
+from sqlshell.shell.scripts.reading import read_script, relative_to_script, skipped_message
 from sqlshell.sql.analysis.copy_statements import is_copy
 from sqlshell.sql.script.items import BackslashCommand, CopyLines, Item, State, Statement
 from sqlshell.text import format_count
@@ -365,7 +366,8 @@ class Shell(CommandShell):
     async def _next_chunk(self, arriving: Iterator[Own]) -> Own | None:
         """The next part of the script; None at its end. Raises ShellError."""
         if self.session.state.background.running_count:
-            chunk = await next_chunk(arriving)
+            # Background statements go on.
+            chunk = await in_daemon_thread(lambda: next(arriving, None), "script")
         else:
             chunk = next(arriving, None)
         place = self.front_end.progress.script

@@ -11,8 +11,9 @@ import pytest
 
 from sqlshell.errors import OutputError, UsageError
 from sqlshell.origin import Own
+from sqlshell.runtime.event_loops import in_daemon_thread
 from sqlshell.shell.scripts import reading
-from sqlshell.shell.scripts.reading import decode, next_chunk, relative_to_script, write_text
+from sqlshell.shell.scripts.reading import decode, relative_to_script, write_text
 
 
 @pytest.fixture(autouse=True)
@@ -69,7 +70,7 @@ def test_a_binary_file_is_not_a_script() -> None:
 
 def test_reading_goes_on_beside_other_work() -> None:
     async def work(chunks: Iterator[Own]) -> list[Own | None]:
-        return [await next_chunk(chunks) for _ in range(3)]
+        return [await in_daemon_thread(lambda: next(chunks, None), "script") for _ in range(3)]
 
     assert asyncio.run(work(decode(io.BytesIO(b"abcdef"), "s.sql"))) == ["abcd", "ef", None]
     with pytest.raises(UsageError, match="binary file"):

@@ -7,9 +7,8 @@ import contextlib
 import functools
 import hashlib
 import shutil
-import threading
 from collections.abc import Awaitable, Callable, Iterator
-from concurrent.futures import Future, InvalidStateError
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, TextIO
 
@@ -20,6 +19,7 @@ from sqlshell.errors import OutputError, StatementError, UsageError, reason
 from sqlshell.origin import EMPTY, Own, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
+from sqlshell.runtime.event_loops import in_daemon_thread
 from sqlshell.runtime.files import expanded
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.components import ShellComponents
@@ -193,7 +193,7 @@ class Copying:
             if copy.program:
                 await self.loader.interruptible(_output_of(Own(copy.place), path))
             else:
-                await _kept(path, self._components.streams.stdin)
+                await in_daemon_thread(partial(_copy_stdin, self._components.streams.stdin, path), "stdin")
             if piped is None:
                 await self._send_data(copy, Own(str(path)))
                 return
@@ -260,19 +260,10 @@ async def _output_of(command: Own, path: Path) -> None:
         raise OutputError(f"the command {command!r} failed with exit code {code}", "nothing was loaded")
 
 
-async def _kept(path: Path, stdin: TextIO) -> None:
-    """Write stdin to a file. A thread that waits for more keeps the program from nothing."""
-    done: Future[None] = Future()
-
-    def work() -> None:
-        # A load that was interrupted no longer waits for it.
-        with contextlib.suppress(InvalidStateError):
-            try:
-                with open(stdin.fileno(), "rb", buffering=0, closefd=False) as source, path.open("wb") as file:
-                    shutil.copyfileobj(source, file, PIECE)
-                done.set_result(None)
-            except OSError as error:
-                done.set_exception(UsageError(f"cannot read stdin: {reason(error)}"))
-
-    threading.Thread(target=work, name="stdin", daemon=True).start()
-    await asyncio.wrap_future(done)
+def _copy_stdin(stdin: TextIO, path: Path) -> None:
+    """Write stdin to a file. Raises UsageError."""
+    try:
+        with open(stdin.fileno(), "rb", buffering=0, closefd=False) as source, path.open("wb") as file:
+            shutil.copyfileobj(source, file, PIECE)
+    except OSError as error:
+        raise UsageError(f"cannot read stdin: {reason(error)}") from None

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
 import codecs
-import contextlib
 import os
-import threading
 from collections.abc import Iterable, Iterator, Sequence
 from io import BufferedReader
 from pathlib import Path
@@ -60,36 +57,6 @@ def decode(stream: BinaryIO, name: str) -> Iterator[Own]:
             yield Own(text)
         if not chunk:
             return
-
-
-async def next_chunk(chunks: Iterator[Own]) -> Own | None:
-    """The next chunk, None after the last one, while other work continues. Raises the errors of reading.
-
-    The waiting thread does not keep the event loop or the program from exiting, because input may never arrive.
-    """
-    loop = asyncio.get_running_loop()
-    coming: asyncio.Future[Own | None] = loop.create_future()
-
-    def settle(chunk: Own | None, error: Exception | None) -> None:
-        if coming.done():
-            return
-        if error is not None:
-            coming.set_exception(error)
-        else:
-            coming.set_result(chunk)
-
-    def wait() -> None:
-        chunk: Own | None = None
-        failed: Exception | None = None
-        try:
-            chunk = next(chunks, None)
-        except Exception as error:
-            failed = error
-        with contextlib.suppress(RuntimeError):
-            loop.call_soon_threadsafe(settle, chunk, failed)
-
-    threading.Thread(target=wait, name="script", daemon=True).start()
-    return await coming
 
 
 def relative_to_script(script: str, path: Own) -> Own:
