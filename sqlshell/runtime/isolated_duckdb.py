@@ -20,19 +20,17 @@ def isolated_duckdb(
     files: Sequence[Path] = (),
     folder: Path | None = None,
     spilled: Path | None = None,
-    database: Path | None = None,
     settings: Mapping[str, str] = {},
 ) -> duckdb.DuckDBPyConnection:
     """An instance that reads and writes `files`, all files in `folder`, and nothing else.
 
     `memory` is the memory limit, such as 512MB; `spilled` a folder for temporary files, without which there are none;
-    `database` the file of the database, without which it is in memory; `settings` are further settings as SQL. The time
-    zone is UTC, and no setting can be changed afterwards.
+    `settings` are further settings as SQL. The time zone is UTC, and no setting can be changed afterwards.
     """
     import duckdb
 
     instance = duckdb.connect(
-        ":memory:" if database is None else str(database),
+        ":memory:",
         config={
             "threads": str(min(2, os.cpu_count() or 1)),
             "memory_limit": memory,
