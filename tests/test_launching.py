@@ -12,7 +12,7 @@ import pytest
 
 from sqlshell.client.http.curl import curl_printer
 from sqlshell.client.statements.client import Submission
-from sqlshell.config.settings import DISPLAY, SETTINGS, seconds_of
+from sqlshell.config.settings import SETTINGS, seconds_of
 from sqlshell.config.values import Config, config_folder, read_config, resolve, state_folder
 from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
@@ -41,6 +41,7 @@ from sqlshell.launch.targets import (
 )
 from sqlshell.origin import Own
 from sqlshell.runtime.streams import Streams
+from sqlshell.shell.options import DISPLAY
 from sqlshell.version import __version__
 
 URL = "https://host:8443/v2"

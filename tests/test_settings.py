@@ -8,11 +8,12 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from sqlshell.config.settings import BY_NAME, DISPLAY, OF_ONE_RUN, SETTINGS
+from sqlshell.config.settings import BY_NAME, OF_ONE_RUN, SETTINGS
 from sqlshell.config.values import Config, read_config, resolve
 from sqlshell.errors import UsageError
 from sqlshell.launch.commands import shell_command
 from sqlshell.launch.targets import LocalService, RemoteService, find_destination, machine_timezone
+from sqlshell.shell.options import DISPLAY
 from tests.conftest import Program
 
 

@@ -437,28 +437,6 @@ def _completed(row: Setting, group: str) -> Setting:
 SETTINGS: Final = tuple(_completed(row, group) for group, rows in _TABLE.items() for row in rows)
 BY_NAME: Final[Mapping[str, Setting]] = {setting.name: setting for setting in SETTINGS}
 
-DISPLAY: Final[Mapping[str, Setting]] = {
-    name: BY_NAME[name]
-    for name in (
-        *(
-            "format",
-            "expanded",
-            "wide",
-            "maxwidth",
-            "numericlocale",
-            "table_style",
-            "types",
-            "browse",
-            "null",
-            "header",
-        ),
-        *("footer", "fieldsep", "recordsep", "csv_safe", "insert_table", "timing", "rowlimit", "pager", "on_error"),
-        *("echo", "quiet", "verbosity", "theme", "completion", "multiline", "vi", "max_rows", "duration"),
-        *("allow_gaps", "prompt_color", "prompt", "rprompt", "toolbar", "prompt_lines", "title", "notify"),
-    )
-}
-r"""The settings that are options of \pset, in its order."""
-
 VARIABLES: Final[Mapping[str, tuple[str, Mapping[str, Any]]]] = {
     "ON_ERROR_STOP": ("on_error", {"on": "stop", "off": "continue"}),
     "ECHO": ("echo", {"none": False, "queries": True, "all": True, "errors": False}),

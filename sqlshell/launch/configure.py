@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TextIO
 
 from sqlshell.client.target import Target, without_token
-from sqlshell.config.settings import DISPLAY, SETTINGS
+from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import MISSING, UsageError, reason
 from sqlshell.launch.credentials import without_secrets
@@ -127,7 +127,7 @@ def wrong_values(settings: Settings, themes: Path) -> Iterator[UsageError]:
     from sqlshell.launch.connector import redactor_of
     from sqlshell.launch.targets import checked_timezone
     from sqlshell.shell.interactive.look.themes import load
-    from sqlshell.shell.options import checked
+    from sqlshell.shell.options import DISPLAY, checked
     from sqlshell.sql.analysis.policy import check_patterns
 
     checks: dict[str, Callable[[], object]] = {

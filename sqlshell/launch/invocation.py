@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 
 from msgspec import Struct
 
-from sqlshell.config.settings import DISPLAY, NO_PAGER
+from sqlshell.config.settings import NO_PAGER
 from sqlshell.config.values import Config, Settings, resolve, state_folder
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import Exit, ShellError, UsageError, reason
@@ -45,7 +45,7 @@ from sqlshell.runtime.shutdown import (
 from sqlshell.runtime.streams import Streams, choose_colors
 from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.front_end import FrontEnd, Paint, Progress
-from sqlshell.shell.options import Options, checked
+from sqlshell.shell.options import DISPLAY, Options, checked
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.records.redaction import SecretFilter
 from sqlshell.shell.results.result_output import ResultOutput

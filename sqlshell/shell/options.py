@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from sqlshell.config.peers import DISPLAY_NAMES, RENAMED
-from sqlshell.config.settings import DISPLAY, Setting
+from sqlshell.config.settings import BY_NAME, Setting
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import format_named
 from sqlshell.text import did_you_mean
@@ -25,7 +25,7 @@ FIELD: Final = re.compile(r"\{([^{}]*)\}")
 
 
 class Options:
-    """The options of `\\pset`. Their defaults, values and meanings are in the table of settings.
+    """The options of `\\pset` in its order. Their defaults, values and meanings are in the table of settings.
 
     `chosen` are the names of those that the user has set.
     """
@@ -78,6 +78,10 @@ class Options:
         """Set options as the user wants them."""
         vars(self).update(values)
         self.chosen |= values.keys()
+
+
+DISPLAY: Final[Mapping[str, Setting]] = {name: BY_NAME[name] for name in Options.__annotations__}
+"""The settings of these options."""
 
 
 def display_option(given: str) -> tuple[Setting, bool]:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.config.settings import DISPLAY
 from sqlshell.output.writers.formats import FORMATS
+from sqlshell.shell.options import DISPLAY
 from tests.conftest import Program
 from tests.terminal.terminal import Terminal
 

@@ -19,7 +19,7 @@ import pytest
 
 from sqlshell.client.http.decompress import MOST_BYTES, UNANNOUNCED_BYTES
 from sqlshell.config.peers import OPTIONS
-from sqlshell.config.settings import DISPLAY, PREFIX, SETTINGS
+from sqlshell.config.settings import PREFIX, SETTINGS
 from sqlshell.config.values import read_config, resolve
 from sqlshell.launch.commands import shell_command
 from sqlshell.launch.options import SUBCOMMANDS
@@ -31,7 +31,7 @@ from sqlshell.service.settings import Settings
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.commands.command import find
 from sqlshell.shell.interactive.look.themes import load, names
-from sqlshell.shell.options import Options
+from sqlshell.shell.options import DISPLAY, Options
 from sqlshell.shell.records.journal import KEPT_DAYS
 from tests.conftest import Served, clean_environment, serve, stop
 

@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.client.resources import TYPES
-from sqlshell.config.settings import BY_NAME, DISPLAY, VARIABLES
+from sqlshell.config.settings import BY_NAME, VARIABLES
 from sqlshell.errors import ShellError
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.runtime.files import DATA_ENDINGS, DATABASE_ENDINGS, expanded, without_compression
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import OPTIONS, Command, quoted_word
+from sqlshell.shell.options import DISPLAY
 from sqlshell.shell.records.saved_queries import SavedQueries
 from sqlshell.sql.completion.catalog import Names, is_near, shown_name
 from sqlshell.sql.completion.suggestions import Suggestion

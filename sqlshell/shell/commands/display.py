@@ -8,13 +8,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from sqlshell.config.peers import without_effect
-from sqlshell.config.settings import DISPLAY, NO_PAGER, SEPARATOR, SWITCH, Setting
+from sqlshell.config.settings import NO_PAGER, SEPARATOR, SWITCH, Setting
 from sqlshell.errors import UsageError
 from sqlshell.output.writers.formats import FORMATS, format_named
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
-from sqlshell.shell.options import checked, display_option
+from sqlshell.shell.options import DISPLAY, checked, display_option
 
 _LABELS: Final[Mapping[str, str]] = {
     "expanded": "Expanded display",
