@@ -27,6 +27,11 @@ COLORS: dict[str, dict[str, str]] = {
 }
 
 
+def sizes(colors: str) -> list[str]:
+    """The sizes of the window that are compared: all with and without UTF-8, and one where only the colors differ."""
+    return list(SIZES)[: 3 if colors in {"dark", "ascii"} else 1]
+
+
 def opened(home: Path, colors: Mapping[str, str], *argv: str) -> Terminal:
     rows, columns = next(iter(SIZES.values()))
     env = {"TERM": "xterm-256color", **colors}
@@ -57,7 +62,8 @@ def seen(terminal: Terminal, rows: int) -> Iterator[str]:
 
 def compare(name: str, terminal: Terminal, colors: str) -> None:
     """Compare the screen in a window that grows."""
-    for size, (rows, columns) in SIZES.items():
+    for size in sizes(colors):
+        rows, columns = SIZES[size]
         terminal.resize(rows, columns)
         path = DIRECTORY / f"{name} {size} {colors}.txt"
 

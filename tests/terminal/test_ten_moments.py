@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.terminal.terminal import Terminal
-from tests.terminal.test_moments import COLORS, DIRECTORY, SIZES, seen
+from tests.terminal.test_moments import COLORS, DIRECTORY, SIZES, seen, sizes
 
 pytestmark = pytest.mark.slow("a terminal")
 
@@ -58,12 +58,12 @@ def test_the_ten_moments(tmp_path: Path, colors: str) -> None:
     rows, columns = next(iter(SIZES.values()))
     terminal = Terminal(tmp_path, "shop.duckdb", env=env, rows=rows, columns=columns)
     terminal.wait("Tab complete")
-    starts = {size: [*screen(terminal, widened(terminal, size))] for size in SIZES}
+    starts = {size: [*screen(terminal, widened(terminal, size))] for size in sizes(colors)}
     terminal.enter(SETUP)
     terminal.wait(lambda text: text.count("main>") > 1)
     terminal.prompt()
     wrong = []
-    for size in SIZES:
+    for size in sizes(colors):
         terminal.clear()
         found = ["the start", *starts[size], *moments(terminal, widened(terminal, size))]
         terminal.type("\x15")
