@@ -386,13 +386,34 @@ def test_an_answer_that_came_twice_is_not_the_next_one() -> None:
             self.wfile.write((head + body) * 2)
 
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Twice)
-
-    async def work(transport: Transport) -> list[bytes]:
-        return [bytes((await transport.request("GET", f"/{number}")).body) for number in range(20)]
-
     with listening(server):
-        found = using(f"http://127.0.0.1:{server.server_address[1]}", work)
+        found = using(f"http://127.0.0.1:{server.server_address[1]}", bodies)
     assert found == [f"/{number}".encode() for number in range(20)]
+
+
+async def bodies(transport: Transport) -> list[bytes]:
+    return [bytes((await transport.request("GET", f"/{number}")).body) for number in range(20)]
+
+
+def test_requests_share_a_connection() -> None:
+    connections: list[int] = []
+
+    class Kept(QuietHandler):
+        protocol_version = "HTTP/1.1"
+
+        def setup(self) -> None:
+            super().setup()
+            connections.append(1)
+
+        def do_GET(self) -> None:
+            self.send_response(200)
+            self.send_header("Content-Length", "0")
+            self.end_headers()
+
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Kept)
+    with listening(server):
+        using(f"http://127.0.0.1:{server.server_address[1]}", bodies)
+    assert len(connections) == 1
 
 
 @pytest.mark.parametrize(

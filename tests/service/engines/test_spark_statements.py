@@ -243,6 +243,7 @@ def test_rows_of_the_service_are_a_relation(session: Session, spark_engine: Any)
 
 @needs_sail
 def test_a_restarted_server_gets_the_context_again(tmp_path: Path) -> None:
+    from sqlshell.service.engines.spark import plans
     from sqlshell.service.engines.spark.engine import SparkEngine
 
     with spark.restarted() as sail:
@@ -262,6 +263,10 @@ def test_a_restarted_server_gets_the_context_again(tmp_path: Path) -> None:
         sail.kill()
         sail.start()
         assert session.run(sql, RunOptions(timezone="Asia/Tokyo")).rows == again.rows
+        sail.kill()
+        sail.start()
+        [row] = engine._loop.run(session.connection.rows(plans.statement(sql)))
+        assert list(row.values()) == again.rows[0]
         engine.close()
 
 
@@ -310,6 +315,16 @@ def test_a_session_that_the_server_ended_is_made_again(session: Session, spark_e
     failure = session.failure("select 1")
     assert failure.sql_state == "57P02"
     assert session.rows("select current_schema()") == [[first]]
+
+
+def test_a_request_names_the_session_that_the_server_had(session: Session) -> None:
+    """A restarted server refuses it; Sail does not look at the name."""
+    from pyspark.sql.connect.proto import ConfigRequest
+
+    from sqlshell.service.engines.spark.client import SparkHandle
+
+    request = session.connection.client.fill(ConfigRequest(), SparkHandle("ours", "theirs"))
+    assert (request.session_id, request.client_observed_server_side_session_id) == ("ours", "theirs")
 
 
 def test_progress_is_between_none_and_all(session: Session, spark_engine: Any) -> None:
