@@ -512,4 +512,9 @@ def _summary(result: Result, rows: int | None, complete: bool, *, rolled_back: b
     if result.limited and (complete or rows == result.row_count):
         # The result's message, if it has one, is a warning above.
         return text if result.message else f"{text} (stopped at the row limit)"
-    return text if complete or rows == result.row_count else f"{text} read (stopped early)"
+    if complete or rows == result.row_count:
+        return text
+    if result.row_count is not None:
+        # All of them exist, and all were changed by a statement that writes.
+        text = f"{label}{rows:,} of {format_count(result.row_count, 'row')}"
+    return f"{text} read (stopped early)"

@@ -252,7 +252,7 @@ def test_a_reader_that_has_exited(interactive: bool, tmp_path: Path) -> None:
         core = asyncio.run(work(stdout.fileno()))
     assert len(core.client.ran) == (2 if interactive else 1)
     assert core.shell.exit == (Exit.DONE if interactive else Exit.UNREAD)
-    assert core.err == ("0 rows read (stopped early)\n" * 2 if interactive else "")
+    assert core.err == ("0 of 1 row read (stopped early)\n" * 2 if interactive else "")
 
 
 class Wide(ScriptedClient):
