@@ -312,7 +312,7 @@ def test_what_is_not_there(program: Program) -> None:
         done = program("-q", "-c", f"{made}\\d {name}")
         assert 'did you mean "shop.orders"?' in done.err, done.err
     done = program("-q", "-c", f"{made}\\d")
-    assert "no relations in schema main; \\d shop.* lists the relations of the schema shop" in done.err, done.err
+    assert 'no relations in schema "main"; \\d shop.* lists the relations of schema "shop"' in done.err, done.err
     done = program("-q", "-c", "create sequence numbers; \\ds")
     assert "no stores; \\d lists sequences" in done.err, done.err
     assert "no indexes\n" in program("-q", "-c", "\\di").err

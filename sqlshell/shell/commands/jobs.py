@@ -42,6 +42,9 @@ async def jobs(shell: CommandShell, args: Args) -> None:
     if any(entry.running for entry in entries):
         await shell.background.refresh(entries, shell.session.context)
         entries = shell.journal.recent(most)
+    if not entries and shell.result_output.for_people:
+        shell.say("no statement has been run yet")
+        return
     numbers = {job.statement_id: str(job.number) for job in shell.background.jobs if job.statement_id}
     rows = [_row(entry, numbers.get(entry.id)) for entry in entries]
     columns = {name for name, _ in COLUMNS}

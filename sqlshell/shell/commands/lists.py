@@ -120,6 +120,9 @@ async def databases(shell: CommandShell, args: Args) -> None:
             ]
             listed.append([value(row, name), kind, here, ", ".join(rest)])
     titles = ("name", "kind", "current", "details")
+    if not listed and shell.result_output.for_people:
+        shell.say(no_match_message(args, "", "databases"))
+        return
     shown = len(titles) if args.plus else 3
     await shell.show(text_table(titles[:shown], [row[:shown] for row in listed]))
 

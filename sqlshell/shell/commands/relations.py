@@ -17,6 +17,7 @@ from sqlshell.shell.metadata.service_queries import engine_of
 from sqlshell.shell.results.rows import (
     blank,
     columns_table,
+    in_quotes,
     no_match_message,
     not_found,
     table_of,
@@ -50,7 +51,7 @@ async def _elsewhere(shell: CommandShell) -> str:
     places = {(value(row, objects.at("database")), value(row, objects.at("schema"))) for row in objects.rows}
     if len(places) == 1:
         other = quoted(places.pop()[1])
-        return f"\\d {other}.* lists the relations of the schema {other}"
+        return f"\\d {other}.* lists the relations of schema {in_quotes(other)}"
     return "\\d *.* lists the relations of all schemas"
 
 
@@ -73,7 +74,8 @@ async def list_relations(shell: CommandShell, args: Args, kinds: Sequence[str]) 
     if not objects.rows and kinds == ONLY_TABLES:
         objects.rows = every
     schema = shell.session.context.schema
-    what = f"{kinds[0] if kinds else 'relation'}s{f' in schema {printable(schema)}' if schema else ''}"
+    where = f" in schema {in_quotes(printable(schema))}" if schema else ""
+    what = f"{kinds[0] if kinds else 'relation'}s{where}"
     hint = await _elsewhere(shell) if shell.result_output.for_people and not objects.rows else ""
     await show_objects(shell, args, objects, what, hint)
 
@@ -223,7 +225,7 @@ async def show_ddl(shell: CommandShell, args: Args) -> None:
     shell.print("".join(f"{text};\n" for text in statements), with_results=True)
 
 
-TABLES = """List tables of the current schema. A pattern can name others: \\dt *.ord*
+TABLES = """List tables. Without PATTERN, list those of the current schema; a pattern can name others: \\dt *.ord*
 
 If there are none, it lists what \\d lists, as .tables always does. Letters can be combined: t tables, v views,
 m streams, s sequences. \\dtv lists tables and views."""

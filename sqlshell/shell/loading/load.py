@@ -410,8 +410,8 @@ def rejects_report(request: LoadRequest, rejects: Sequence[Reject], *, more: boo
     if bad <= request.max_errors:
         kept = f", written to {request.rejects}" if request.rejects else ""
         return f"{count} of {request.name} skipped{kept}:\n{messages}{rest}"
-    listed = f"the first {bad:,}" if more else "all"
-    where = f"{listed} of them are in {request.rejects}; " if request.rejects else ""
+    listed = f"the first {bad:,} of them are" if more else "it is" if bad == 1 else "all of them are"
+    where = f"{listed} in {request.rejects}; " if request.rejects else ""
     remedy = f"use --max-errors {bad} to skip {'it' if bad == 1 else 'them'} (in \\copy: MAX_ERRORS {bad})"
     if more:
         remedy = f"use --max-errors with a number above {bad} to skip them (in \\copy: MAX_ERRORS)"

@@ -65,7 +65,7 @@ def blank(rows: Rows) -> Rows:
 
 def no_match_message(pattern: Sequence[str], hint: str, what: str) -> str:
     """The message for an empty list; `what` is what it lists, such as "indexes"."""
-    message = f"nothing matches {pattern[0]}" if pattern else f"no {what}"
+    message = f"nothing matches {in_quotes(pattern[0])}" if pattern else f"no {what}"
     return f"{message}; {hint}" if hint else message
 
 
