@@ -113,7 +113,9 @@ class Command(click.Command):
             record = parameter.get_help_record(ctx)
             listed = lists_all(ctx) or getattr(parameter, "often", True)
             if record is not None and listed and isinstance(parameter, click.Option):
-                groups.setdefault(getattr(parameter, "group", OTHER), []).append(record)
+                # click sets two spaces before a default.
+                text = record[1].replace("  [default", " [default")
+                groups.setdefault(getattr(parameter, "group", OTHER), []).append((record[0], text))
         if list(groups) == [OTHER]:
             groups = {"Options": groups[OTHER]}
         for name in sorted(groups, key=lambda name: GROUPS.index(name) if name in GROUPS else -1):

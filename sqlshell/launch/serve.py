@@ -67,7 +67,7 @@ def _number(number: Number) -> OptionSpec:
 
 
 SERVE: tuple[OptionSpec, ...] = (
-    ("--host", "ADDRESS", "127.0.0.1", "address to listen on  [default: 127.0.0.1]"),
+    ("--host", "ADDRESS", "127.0.0.1", "address to listen on [default: 127.0.0.1]"),
     ("--port", _Number(int, 0, 65535), 8765, "port to listen on; 0 = any free port"),
     (
         "--uds",
@@ -80,13 +80,13 @@ SERVE: tuple[OptionSpec, ...] = (
         "--data",
         "DIR",
         None,
-        "directory for databases, results, tokens and everything else  [default: in memory; lost on exit]",
+        "directory for databases, results, tokens and everything else [default: in memory; lost on exit]",
     ),
     (
         "--token-file",
         "FILE",
         None,
-        "file with the operator's token, which is valid for every organization  [default: a new token, stored in "
+        "file with the operator's token, which is valid for every organization [default: a new token, stored in "
         "DIR/token with --data DIR]",
     ),
     (
@@ -119,21 +119,21 @@ SERVE: tuple[OptionSpec, ...] = (
         "--peer-url",
         "URL",
         None,
-        "with --state-url: the URL at which the other processes reach this one  [default: http://HOST:PORT]",
+        "with --state-url: the URL at which the other processes reach this one [default: http://HOST:PORT]",
     ),
     ("--new-token", bool, False, "create a token for the service in --data, print it, and exit"),
-    ("--organization", "NAME", None, "with --new-token: the organization of the token  [default: the first one]"),
+    ("--organization", "NAME", None, "with --new-token: the organization of the token [default: the first one]"),
     (
         "--role",
         ("reader", "writer", "owner"),
         (),
-        "with --new-token: a role of the token; repeatable  [default: reader]",
+        "with --new-token: a role of the token; repeatable [default: reader]",
     ),
     (
         "--memory",
         "SIZE",
         None,
-        "memory of each organization's engine, such as 2GB  [default: 20% of the machine's memory; with more than four "
+        "memory of each organization's engine, such as 2GB [default: 20% of the machine's memory; with more than four "
         "organizations, 80% divided by their number]",
     ),
     *map(_number, NUMBERS),
@@ -151,12 +151,12 @@ SERVE: tuple[OptionSpec, ...] = (
         "it",
     ),
     ("--public-url", "URL", None, "URL of the service for clients, if it is behind a proxy"),
-    ("--store-root", "DIR", (), "allow stores only in DIR; repeatable  [default: anywhere except in --data]"),
+    ("--store-root", "DIR", (), "allow stores only in DIR; repeatable [default: anywhere except in --data]"),
     (
         "--registry-host",
         "HOST",
         (),
-        "allow schema registries at HOST or HOST:PORT too; repeatable  [default: only on loopback]",
+        "allow schema registries at HOST or HOST:PORT too; repeatable [default: only on loopback]",
     ),
     ("--legacy", bool, False, "enable the legacy endpoints too, with the same tokens"),
     ("--legacy-anonymous", bool, False, "with --legacy: allow the legacy endpoints without a token"),
@@ -227,7 +227,7 @@ def _click_option(option: OptionSpec) -> Option:
         return Option([flag], default=default, multiple=many, often=often, help=text, **shown)
     if isinstance(kind, str):
         return Option([flag], metavar=kind, default=default, multiple=default == (), often=often, help=text)
-    text = f"{text}  [default: {'; '.join(filter(None, (f'{default:g}', kind.stated)))}]"
+    text = f"{text} [default: {'; '.join(filter(None, (f'{default:g}', kind.stated)))}]"
     return Option([flag], type=kind, metavar=_unit(flag, text), default=default, often=often, help=text)
 
 
@@ -351,7 +351,9 @@ def _check(given: Mapping[str, Any]) -> None:
                 f"{flag} cannot contain a user or a password", "the URL is visible to clients and other processes"
             )
     if given["public_url"] and not _is_service(given["public_url"]):
-        raise UsageError(f"--public-url {given['public_url']!r} is not a valid URL", "example: https://sql.example.com")
+        raise UsageError(
+            f"--public-url: invalid value {given['public_url']!r}", "expected a URL such as https://sql.example.com"
+        )
     server = given["engine"] != ENGINES[0]
     if server and not given["engine_url"]:
         raise UsageError(f"--engine {given['engine']} requires --engine-url URL", "see sqlshell serve --help")
@@ -370,10 +372,10 @@ def _check(given: Mapping[str, Any]) -> None:
     for flag_name, names in (("--allow-host", given["allow_host"]), ("--registry-host", given["registry_host"])):
         for name in names:
             if not re.fullmatch(r"(?:[\w.-]+|\[[0-9a-fA-F:.]+\])(?::[0-9]+)?", name):
-                raise UsageError(f"{flag_name} {name!r} is not a valid host name", "example: sql.example.com")
+                raise UsageError(f"{flag_name}: invalid value {name!r}", "expected a host such as sql.example.com")
     memory = given["memory"]
     if memory is not None and not (is_size(memory) and len(memory) <= LONGEST_SIZE):
-        raise UsageError(f"--memory {memory!r} is not a valid size", "examples: 2GB, 512MiB, 50%")
+        raise UsageError(f"--memory: invalid value {memory!r}", "expected a size such as 2GB, 512MiB or 50%")
 
 
 def _check_peers(given: Mapping[str, Any], *, server: bool) -> None:
@@ -393,7 +395,7 @@ def _check_peers(given: Mapping[str, Any], *, server: bool) -> None:
             raise UsageError(f"--state-url requires --{name.replace('_', '-')}", why)
     url = given["peer_url"]
     if url and not _is_service(url):
-        raise UsageError(f"--peer-url: {url!r} is not a valid URL", "example: http://10.0.0.5:8765")
+        raise UsageError(f"--peer-url: invalid value {url!r}", "expected a URL such as http://10.0.0.5:8765")
     if not url and (given["uds"] or given["host"] in {"0.0.0.0", "::"}):
         raise UsageError(
             f"--state-url with {'--uds' if given['uds'] else '--host ' + given['host']} requires --peer-url",

@@ -273,7 +273,7 @@ def _tcp(address: Address, write_seconds: float) -> socket.socket:
         code = getattr(error, "errno", None) or -1
         if code < 0:
             # create_server() raises its own error with the codes of getaddrinfo(), which are negative.
-            raise UsageError(f"--host {host} is not a valid address", HOST_HINT) from None
+            raise UsageError(f"--host: invalid value {host!r}", HOST_HINT) from None
         hint = HOST_HINT if code == errno.EADDRNOTAVAIL else "use --port 0 to choose any free port"
         raise UsageError(f"cannot listen on {host}:{port}: {reason(OSError(code, os.strerror(code)))}", hint) from None
 
