@@ -96,7 +96,7 @@ def _number(given: object, place: str) -> int:
 def _duration(given: object, place: str) -> float:
     seconds = seconds_of(str(given))
     if seconds is None:
-        raise UsageError(f"{place}: {given!r} is not a duration", "write it as 30, 1.5s, 5m or 1h30m")
+        raise UsageError(f"{place}: {given!r} is not a duration", "write it as 30 (seconds), 1.5s, 5m or 1h30m")
     return seconds
 
 
@@ -203,7 +203,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         _flag("connect_timeout", "maximum time to establish a connection [default: 10s]", DURATION, default=10.0),
         _flag(
             "timeout",
-            "maximum time of one statement; then exit code 4",
+            "maximum time of one statement, such as 30s or 5m; then exit code 4",
             TIME_LIMIT,
             often=True,
         ),

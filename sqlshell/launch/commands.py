@@ -31,7 +31,7 @@ DETAILS: Final = """
 Formats: table, vertical (for the screen); markdown, html, xlsx (documents);
 csv, tsv, json, jsonl, insert, unaligned (text for programs); parquet, arrow,
 arrows (typed columns).
-TIME is 30, 1.5s, 5m or 1h30m.
+TIME is 30 (seconds), 1.5s, 5m or 1h30m.
 Exit codes: 0 success, 1 statement failed, 2 usage error, 3 service error,
 4 timeout, 130 interrupted, 141 stdout closed by its reader.
 The token is read from SQLSHELL_TOKEN, --token-file or a profile; at a
@@ -144,7 +144,7 @@ def shell_command() -> click.Command:
         help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
         "config.toml, a database file, data files (csv, json, parquet; - is stdin), or the URL of a PostgreSQL "
         "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, it is SQLSHELL_URL, "
-        'SQLSHELL_PROFILE, the profile "default", or DuckDB in memory.',
+        "SQLSHELL_PROFILE, the profile 'default', or DuckDB in memory.",
     )
 
 

@@ -113,8 +113,8 @@ def import_(
     if_unknown: str | None,
     **given: Any,
 ) -> int:
-    """Load a file (- is stdin) into a table of TARGET: csv, tsv, json, jsonl or parquet, also compressed (.gz, .zst).
-    Columns are matched by name. If rows cannot be converted, they are reported and nothing is sent."""
+    """Load FILE into a table of TARGET. FILE is csv, tsv, json, jsonl or parquet, also compressed (.gz, .zst), or - for
+    stdin. Columns are matched by name. If rows cannot be converted, they are reported and nothing is sent."""
     from sqlshell.launch.transfer import import_command
 
     texts = {"FORMAT": input_format, "MAX_ERRORS": max_errors, "REJECTS": rejects, "IF_UNKNOWN": if_unknown}

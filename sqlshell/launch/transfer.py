@@ -31,6 +31,11 @@ def import_command(
     if path != "-" and not path.startswith("~") and not Path(path).exists():
         # Before TARGET is opened, which may create it.
         raise UsageError(f"cannot read {path}: {MISSING}")
+    most = texts.get("MAX_ERRORS")
+    if most is not None and not (most.isascii() and most.isdecimal()):
+        raise UsageError(f"--max-errors: invalid value {most!r}", "expected a number of rows")
+    if texts.get("IF_UNKNOWN") and not flags.get("RESUME") and not with_:
+        raise UsageError("--if-unknown requires --resume")
     options = [
         *filter(None, [with_]),
         *(name for name, is_set in flags.items() if is_set),
