@@ -228,6 +228,13 @@ def test_a_value_that_is_not_of_its_type(name: str, kind: str, value: str, text:
     assert "cast the column to VARCHAR" in caught.value.hint
 
 
+@pytest.mark.parametrize(
+    "kind", ["ARRAY", "MAP<VARCHAR>", f"{'ARRAY<' * 30}DATE{'>' * 30}"], ids=["bare", "part", "deep"]
+)
+def test_a_nested_type_that_no_file_has_stays_a_string(kind: str) -> None:
+    assert table("parquet", from_rows("parquet", [Column("a", kind)], [["[]"]])).column("a").to_pylist() == ["[]"]
+
+
 @pytest.mark.parametrize("name", FORMATS)
 def test_many_pieces_are_one_file_in_order(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(rows, "CONVERTED_BYTES", 1000)
