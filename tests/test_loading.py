@@ -452,15 +452,6 @@ def test_rows_that_were_being_sent_when_the_shell_was_killed_are_unknown(
     assert "there is no unfinished load" in where.load("a.csv", "--resume", code=2).err
 
 
-@pytest.mark.slow("runs the program twice")
-@pytest.mark.parametrize("text", ["a,b\n1,x\n2,y,\n3,z\n", "a,b\n1,x,\n2,y,\n3,z,\n"])
-def test_an_empty_field_too_many_is_dropped(program: Program, tmp_path: Path, text: str) -> None:
-    (tmp_path / "a.csv").write_text(text)
-    program("w.duckdb", "-c", "create table t (a int, b varchar)")
-    done = program("import", "a.csv", "w.duckdb", "--table", "t")
-    assert (done.code, done.err) == (0, "3 rows loaded into t\n"), done.err
-
-
 def test_rejected_rows_are_separated_in_a_pipe(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\nx\n1\ny\n")
     program("w.duckdb", "-c", "create table t (a int)")
@@ -756,17 +747,6 @@ def test_a_key_of_the_last_record_is_loaded(program: Program, tmp_path: Path) ->
     assert done.code == 2 and 'u has no column "late"' in done.err
 
 
-@pytest.mark.slow("runs the program twice")
-@pytest.mark.parametrize("text", ['{"a": 1, "A": 2}\n', '{"a": 1}\n{"A": 2}\n'])
-def test_keys_that_differ_only_in_case_are_refused(program: Program, tmp_path: Path, text: str) -> None:
-    (tmp_path / "a.jsonl").write_text(text)
-    done = program("import", "a.jsonl", "w.duckdb", "--table", "t", "--create")
-    assert (done.code, done.err.splitlines()[0]) == (2, "error: a.jsonl: the keys 'a' and 'A' differ only in case")
-    (tmp_path / "b.jsonl").write_text('{"a": 1, "a_1": 2, "b_2": 3}\n')
-    done = program("import", "b.jsonl", "w.duckdb", "--table", "u", "--create")
-    assert (done.code, done.err) == (0, "1 row loaded into u\n")
-
-
 def test_a_key_that_appears_twice_has_its_place(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.jsonl").write_text('{"a": 1}\n{"a": 1, "a": 2}\n')
     done = program("import", "a.jsonl", "w.duckdb", "--table", "t", "--create")
@@ -782,28 +762,6 @@ def test_times_with_nine_digits_keep_their_types(program: Program, tmp_path: Pat
     assert program("import", "a.parquet", "w.duckdb", "--table", "t", "--create").code == 0
     done = program("w.duckdb", "--format", "csv", "-c", "select typeof(t), typeof(z), t, z from t")
     assert done.out.splitlines()[1] == "TIME_NS,TIMESTAMPTZ_NS,01:02:03.123456789,2024-01-01 00:00:00.123456789+00:00"
-
-
-def test_malformed_json_has_its_place(program: Program, tmp_path: Path) -> None:
-    (tmp_path / "a.json").write_text('[{"a": 1},{"a": 2}')
-    done = program("import", "a.json", "w.duckdb", "--table", "t", "--create")
-    assert (done.code, done.err) == (2, "error: cannot read a.json, record 3, byte 9: unexpected character\n")
-
-
-@pytest.mark.slow("runs the program six times")
-def test_malformed_lines_of_json_are_skipped(where: Where, tmp_path: Path) -> None:
-    bad = ['{"a": "\\ud800x"}', "nonsense", '{"a": 1']
-    (tmp_path / "a.jsonl").write_text("\n".join(['{"a": 1}', *bad, '{"a": 5}', ""]))
-    where.run("create or replace table t (a int)")
-    done = where.load("a.jsonl", code=1)
-    assert "a.jsonl, record 2: malformed JSON at byte 14: no low surrogate in string" in done.err
-    assert "use --max-errors 3 to skip them" in done.err
-    assert where.run("select count(*) as n from t").out == "n\n0\n"
-    done = where.load("a.jsonl", "--max-errors", "3", "--rejects", "bad.csv")
-    assert "2 rows loaded into t" in done.err
-    assert where.run("from t order by a").out == "a\n1\n5\n"
-    with (tmp_path / "bad.csv").open() as file:
-        assert [(row["line"], row["row"]) for row in csv.DictReader(file)] == list(zip("234", bad, strict=True))
 
 
 def test_a_named_pipe_is_refused(program: Program, tmp_path: Path) -> None:

@@ -101,6 +101,7 @@ def test_records_that_are_all_malformed_have_their_place(tmp_path: Path) -> None
 
 
 def test_keys_that_differ_only_in_case_are_no_keys_of_the_table(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match="the keys 'a' and 'A' differ only in case"):
-        Loaded(tmp_path, "a.jsonl", '{"a": 1, "A": 2}\n', a="INTEGER")
+    for between in (", ", "}\n{"):
+        with pytest.raises(UsageError, match="the keys 'a' and 'A' differ only in case"):
+            Loaded(tmp_path, "a.jsonl", f'{{"a": 1{between}"A": 2}}\n', a="INTEGER")
     assert Loaded(tmp_path, "b.jsonl", '{"a": 1, "A_1": 2}\n', a="INTEGER", a_1="INTEGER").rows == [("1", "2")]
