@@ -84,12 +84,12 @@ class CommandShell(ShellComponents, abc.ABC):
 
     def show_progress(self, share: float | None, message: str) -> None:
         """Show the progress of a command: a share (0 to 1, or None) and a text."""
-        self.interruption.show_progress(share, message)
+        self.foreground.show_progress(share, message)
 
     @contextlib.contextmanager
     def _acting(self) -> Iterator[None]:
         """Inside the block, Ctrl-C is for what runs there, and an error is that of what runs, not of the command."""
-        with self.interruption.released():
+        with self.foreground.released():
             try:
                 yield
             except ShellError as error:
@@ -149,7 +149,7 @@ class CommandShell(ShellComponents, abc.ABC):
                 show = recording or functools.partial(self.result_output.show, expanded=expanded, output=output)
                 # The result itself: its source has a different name by now.
                 async with self.session.state.result_history.open() as result:
-                    await self.interruption.interruptible(_awaited(show, result), name)
+                    await self.foreground.interruptible(_awaited(show, result), name)
             else:
                 use = Use(recording, expanded, output, background, 0 if describes else None)
                 await self.submitter.submit(statement or self.buffer.last, use, verbatim=statement is None)
@@ -170,7 +170,7 @@ class CommandShell(ShellComponents, abc.ABC):
             if shortfall:
                 self.diagnostics.note(shortfall, always=True)
             async with history.open("_") as result:
-                await self.interruption.interruptible(_awaited(consumer, result), name)
+                await self.foreground.interruptible(_awaited(consumer, result), name)
 
     async def execute(self, name: str, statements: Sequence[Statement], *, verbatim: bool = False) -> None:
         """Run statements; in `verbatim` ones no variables are substituted."""
@@ -339,7 +339,7 @@ class CommandShell(ShellComponents, abc.ABC):
         with self._acting():
             try:
                 connecting = self.environment.connect(target, self.session.connection, place)
-                connection = await self.interruption.interruptible(connecting, "c")
+                connection = await self.foreground.interruptible(connecting, "c")
             except ShellError as error:
                 error.message = f"{error.message}; still connected to {self.session.target}"
                 error.misplaces_rest = True

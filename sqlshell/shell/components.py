@@ -14,7 +14,6 @@ from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.running.failures import Failures
 from sqlshell.shell.running.foreground import Foreground
-from sqlshell.shell.running.interruption import Interruption
 from sqlshell.shell.scripts.buffer import Buffer
 from sqlshell.shell.scripts.conditions import ConditionStack
 from sqlshell.shell.scripts.position import Position
@@ -68,7 +67,6 @@ class ShellComponents:
         self.variables = Variables(session)
         self.buffer = Buffer(self.variables, self.conditions)
         self.foreground = Foreground(session, result_output, front_end, diagnostics)
-        self.interruption = Interruption(session, self.foreground, front_end.progress)
         self.failures = Failures(session, position, self.buffer, front_end, diagnostics)
 
     @property

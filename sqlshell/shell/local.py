@@ -23,7 +23,6 @@ from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.connection import Connection
 from sqlshell.shell.metadata.service_queries import fetch_rows
 from sqlshell.shell.records.result_history import NAMES, ResultHistory
-from sqlshell.shell.running.foreground import Foreground
 from sqlshell.shell.running.statement import submission_of
 from sqlshell.shell.session import SessionState
 from sqlshell.sql.analysis.files import refuse_files
@@ -48,9 +47,6 @@ class LocalDatabase:
         components: ShellComponents,
     ) -> None:
         self.session = replace(components.session, state=SessionState.on(connection, components.front_end.announce))
-        self.foreground = Foreground(
-            self.session, components.result_output, components.front_end, components.diagnostics
-        )
         self._diagnostics = components.diagnostics
         self._tables: dict[str, str] = {}
         self._files: dict[str, Path] = {}
@@ -148,7 +144,6 @@ class LocalStatements:
 
     def __init__(self, components: ShellComponents) -> None:
         self._components = components
-        self._interruption = components.interruption
         self._database: tuple[SessionState, LocalDatabase] | None = None
 
     async def run(self, sql: Own) -> None:
@@ -174,13 +169,15 @@ class LocalStatements:
         # The statement may write files, and its input came from the service.
         await session.connection.policy.check(statement.lexed, components.front_end.ask)
         history = session.state.result_history
-        await self._interruption.interruptible(local.prepare(statement.lexed, history), "local")
+        await components.foreground.interruptible(local.prepare(statement.lexed, history), "local")
         components.buffer.remember(statement, local=True)
         seen = session.interactive and not components.result_output.exporting
         limit = (session.options.rowlimit or None) if seen else None
         show = history.recording(components.result_output.show, local.session.state)
-        with self._interruption.using_foreground(local.foreground):
-            await local.foreground.run(submission_of(statement.lexed, row_limit=limit), local.session.context, show)
+        with components.foreground.on(local.session):
+            await components.foreground.run(
+                submission_of(statement.lexed, row_limit=limit), local.session.context, show
+            )
 
     async def _local_database(self) -> LocalDatabase:
         state = self._components.session.state

@@ -275,7 +275,7 @@ class Shell(CommandShell):
             if isinstance(item, CopyLines):
                 await self._copy.take(item)
             else:
-                self.interruption.check()
+                self.foreground.check()
                 await self._learn_connection(item)
                 await (self._run_statement(item) if isinstance(item, Statement) else self._run_command(item))
         except ShellError:
@@ -305,7 +305,7 @@ class Shell(CommandShell):
             return
         from sqlshell.shell.metadata.objects import learn_connection
 
-        await self.interruption.interruptible(learn_connection(self.session), "conninfo")
+        await self.foreground.interruptible(learn_connection(self.session), "conninfo")
 
     async def _run_statement(self, item: Statement) -> None:
         active, script = self.conditions.active, self.front_end.progress.script
@@ -349,7 +349,7 @@ class Shell(CommandShell):
         depth = conditions.depth
         try:
             running = command.run(self, args, item.name, item.words)
-            await self.interruption.interruptible(running, item.name)
+            await self.foreground.interruptible(running, item.name)
         except ShellError as error:
             if error.in_command is None:
                 error.in_command = True
@@ -480,7 +480,7 @@ class Shell(CommandShell):
             many = format_count(len(jobs), "background statement")
             self.diagnostics.say(f"waiting for {many} of the embedded service; Ctrl-C cancels")
             with contextlib.suppress(Interrupted):
-                await self.interruption.interruptible(self.connections.wait_for_ending_jobs(), "q")
+                await self.foreground.interruptible(self.connections.wait_for_ending_jobs(), "q")
         self.connections.warn_of_ending_jobs()
         self.connections.warn_of_transaction()
 

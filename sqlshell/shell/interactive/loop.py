@@ -116,7 +116,7 @@ async def interact(
     try:
         await _context_known(shell, front_end)
         ready()
-        with restored(front_end.streams), handling_interrupts(prompt.app, shell.interruption.interrupt):
+        with restored(front_end.streams), handling_interrupts(prompt.app, shell.foreground.interrupt):
             code = await _loop(shell, front_end, prompt, send_request)
             await shell.finish_prompt(wait=code != Exit.INTERRUPTED)
         return code
@@ -125,14 +125,14 @@ async def interact(
 
 
 async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[str], send_request: SendRequest) -> Exit:
-    interruption, streams, kept = shell.interruption, front_end.streams, ""
+    foreground, streams, kept = shell.foreground, front_end.streams, ""
     check = ServiceCheck(shell, prompt.app)
     while True:
         await _context_known(shell, front_end)
         if front_end.window is not None:
             front_end.window.update()
         prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
-        interruption.take_pending()
+        foreground.take_pending()
         try:
             front_end.file_history.paused = shell.buffer.scanner.state is State.COPY_DATA
             with _without_garbage_collection():
@@ -147,7 +147,7 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
             continue
         except KeyboardInterrupt:
             shell.discard_unfinished()
-            if time.monotonic() - interruption.abandoned_at < THIRD_SECONDS:
+            if time.monotonic() - foreground.abandoned_at < THIRD_SECONDS:
                 # The third in a row: the first asked to cancel the statement, the second left it running.
                 return Exit.INTERRUPTED
             continue
@@ -157,7 +157,7 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
             # As in psql, it ends the data and not the shell.
             text, send = "\\.", False
         if interrupt_typed_ahead(prompt.input, streams.stdin):
-            interruption.postpone()
+            foreground.postpone()
         word, pending, state = bare_word(text), shell.buffer.scanner.pending, shell.buffer.scanner.state
         if word and not pending:
             if word == "help":
@@ -176,7 +176,7 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
             return Exit.DONE
         if state is not State.COPY_DATA and shell.buffer.scanner.state is State.COPY_DATA:
             shell.diagnostics.say(_ROWS)
-        if interruption.pending:
+        if foreground.pending:
             shell.discard_unfinished()
         _notify(shell.session, streams)
         front_end.catalog.note_use(used_names(text))
@@ -219,11 +219,11 @@ class ServiceCheck:
         self._prompt.erase_when_done = False
 
         async def connect() -> None:
-            self._shell.interruption.show_progress(None, "connecting")
+            self._shell.foreground.show_progress(None, "connecting")
             await self._shell.session.connection.service.version()
 
         try:
-            await self._shell.interruption.interruptible(connect(), "c")
+            await self._shell.foreground.interruptible(connect(), "c")
         except ShellError as error:
             self._shell.diagnostics.error(error)
 

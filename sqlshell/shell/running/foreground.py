@@ -1,7 +1,8 @@
-"""Runs one statement in the foreground: its progress, its results, its journal entry, and Ctrl-C.
+"""What the user waits for: a statement, with its progress, its results and its journal entry, or a command; and Ctrl-C.
 
-The first Ctrl-C asks the service to cancel the statement and keeps waiting for its outcome; the second leaves it
-running. The messages report only what the service has confirmed.
+Ctrl-C stops the command, or prevents the next statement from starting. For a statement, the first Ctrl-C asks the
+service to cancel it and keeps waiting for its outcome; the second leaves it running. The messages report only what the
+service has confirmed.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ import asyncio
 import contextlib
 import os
 import time
-from collections.abc import AsyncGenerator, Iterator
-from typing import Any
+from collections.abc import AsyncGenerator, Coroutine, Iterator
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
@@ -50,10 +51,11 @@ OUTCOME_SECONDS = 1.0
 """How long after a cancel request the second Ctrl-C still waits for its outcome, in seconds."""
 
 Results = AsyncGenerator[Result, None]
+Given = TypeVar("Given")
 
 
 class Foreground:
-    """Runs statements of a session one after another on its current connection."""
+    """Runs statements of a session one after another on its current connection, and waits for commands."""
 
     def __init__(
         self, session: Session, result_output: ResultOutput, front_end: FrontEnd, diagnostics: Diagnostics
@@ -73,6 +75,9 @@ class Foreground:
         self._cancel_notice_delay = 0.0
         self.abandoned_at = 0.0
         """The time when a statement was last left running (time.monotonic)."""
+        self._command: asyncio.Task[Any] | None = None
+        self._pending = False
+        self._holding = False
 
     @property
     def _client(self) -> Client:
@@ -84,13 +89,18 @@ class Foreground:
 
     @property
     def busy(self) -> bool:
-        """Whether there is a statement to interrupt."""
-        return self._task is not None and (not self._task.done() or was_interrupted(self._task))
+        """Whether there is something to interrupt."""
+        return self._runs_statement or self._command is not None or (self._holding and not self._pending)
 
     @property
-    def interrupted(self) -> bool:
-        """Whether Ctrl-C was pressed during the last statement."""
-        return self._interrupts > 0
+    def _runs_statement(self) -> bool:
+        """Whether there is a statement to interrupt."""
+        return self._task is not None and (not self._task.done() or _was_interrupted(self._task))
+
+    @property
+    def pending(self) -> bool:
+        """Whether the next statement is not to be started."""
+        return self._pending
 
     @property
     def patient(self) -> bool:
@@ -111,7 +121,6 @@ class Foreground:
         `batch` has its results if it was sent together with others. Raises the errors of the client and of `show`, and
         Interrupted.
         """
-
         statement = submission.statement
         running = Running(
             statement=statement, context=context, rolls_back=self._session.transaction.rolls_back(statement)
@@ -142,31 +151,111 @@ class Foreground:
 
         Raises the same errors as run().
         """
-
         known = [entry.sql for entry in self._journal.find(statement_id)]
         running = Running(statement="".join(known[:1]), context=context, submitted_here=False)
         await self._wait(self._client.fetch(statement_id, context, self._begin(running)), running, show)
         self._journal.flush()
 
     def interrupt(self) -> bool:
-        """Ctrl-C, as the module describes. False if nothing is running, or after the third one."""
-        if self._task is None or not self.busy:
-            return False
-        if self._task.done():
+        """Ctrl-C, as the module describes. False if there is nothing left to do."""
+        if self._command is not None:
+            return self._command.cancel() or _was_interrupted(self._command)
+        if self._task is not None and self._runs_statement:
+            return self._interrupt_statement(self._task)
+        self.postpone()
+        return self._holding
+
+    def postpone(self) -> None:
+        """Interrupt the next statement before it starts."""
+        self._pending = True
+
+    def take_pending(self) -> bool:
+        """Whether Ctrl-C is pending; it is not any more."""
+        pending, self._pending = self._pending, False
+        return pending
+
+    def check(self) -> None:
+        """Raise Interrupted, once, if Ctrl-C was pressed earlier."""
+        if self.take_pending():
+            raise Interrupted("interrupted before it was run")
+
+    async def interruptible(self, work: Coroutine[Any, Any, Given], name: str) -> Given:
+        """Wait for the work of a command. Raises Interrupted if Ctrl-C stopped it."""
+        if self._holding and self.take_pending():
+            work.close()
+            raise Interrupted(f"\\{name} was interrupted")
+        before, task = self._command, asyncio.ensure_future(work)
+        self._command, self._session.command_running = task, True
+        try:
+            return await task
+        except asyncio.CancelledError:
+            current = asyncio.current_task()
+            if current is not None and current.cancelling():
+                raise
+            raise Interrupted(f"\\{name} was interrupted") from None
+        finally:
+            self._command, self._session.command_running = before, before is not None
+            self._hide_progress()
+
+    @contextlib.contextmanager
+    def released(self) -> Iterator[None]:
+        """Inside the block, Ctrl-C does not stop the running command, but what the block runs."""
+        before, self._command = self._command, None
+        self._session.command_running = False
+        self._hide_progress()
+        try:
+            yield
+        finally:
+            self._command, self._session.command_running = before, before is not None
+
+    @contextlib.contextmanager
+    def holding(self) -> Iterator[None]:
+        """Inside the block, a Ctrl-C between two waits stops the next wait of the command. It does not end the program,
+        so that the command can say what it has done."""
+        self._holding = True
+        try:
+            yield
+        finally:
+            self._holding = False
+
+    @contextlib.contextmanager
+    def on(self, session: Session) -> Iterator[None]:
+        """Inside the block, statements are those of another session."""
+        before, self._session = self._session, session
+        try:
+            yield
+        finally:
+            self._session = before
+
+    def show_progress(self, share: float | None, message: str, hint: str = "^C stops") -> None:
+        """Show the progress of the command, and what Ctrl-C does."""
+        if self._session.running is None:
+            self._session.running = Running(hint=hint)
+            self._progress.show(self._session.running)
+        self._session.running.share, self._session.running.message = share, message
+
+    def _hide_progress(self) -> None:
+        if self._session.running is not None:
+            self._session.running = None
+            self._progress.hide()
+
+    def _interrupt_statement(self, task: asyncio.Task[None]) -> bool:
+        """False after the third Ctrl-C."""
+        if task.done():
             return True
         running = self._session.running
         self._interrupts += 1
         if self._leave_timer is not None and self._interrupts == 3:
-            self._task.cancel()
+            task.cancel()
             return True
         if running is None or self._interrupts > 2:
             return False
         if running.endless is not None and self._interrupts == 1:
             running.endless.stop()
         elif running.finished or (self._interrupts == 2 and self._cancel_requested_at is None):
-            self._task.cancel()
+            task.cancel()
         elif self._interrupts == 2:
-            self._leave_soon(self._task)
+            self._leave_soon(task)
         elif not self._client.can_cancel:
             self._say_in_wait(running, "the legacy interface cannot cancel a statement")
         elif not running.statement_id:
@@ -492,7 +581,7 @@ class Foreground:
         return lost and not is_repeatable(running.statement)
 
 
-def was_interrupted(task: asyncio.Task[Any]) -> bool:
+def _was_interrupted(task: asyncio.Task[Any]) -> bool:
     """Whether what a task waited for has ended by Ctrl-C itself, as a command that got the signal too."""
     return task.done() and not task.cancelled() and isinstance(task.exception(), Interrupted)
 

@@ -60,7 +60,7 @@ async def run_repeatedly(
 async def _run(components: ShellComponents, submitter: Submitter, statement: Statement | None, repeat: Repeat) -> bool:
     """Returns whether the user stopped it between two runs."""
     view = _View(components, repeat)
-    interruption, interactive = components.interruption, components.session.interactive
+    foreground, interactive = components.foreground, components.session.interactive
     done = 0
     while True:
         began = time.monotonic()
@@ -69,11 +69,11 @@ async def _run(components: ShellComponents, submitter: Submitter, statement: Sta
         done += 1
         if (repeat.times and done >= repeat.times) or view.rows < repeat.min_rows or view.reader_left:
             return False
-        if interactive and interruption.take_pending():
+        if interactive and foreground.take_pending():
             return True
         try:
             left = repeat.seconds - (time.monotonic() - began)
-            await interruption.interruptible(asyncio.sleep(max(0.0, left)), "watch")
+            await foreground.interruptible(asyncio.sleep(max(0.0, left)), "watch")
         except Interrupted:
             if not interactive:
                 raise

@@ -49,7 +49,6 @@ class Resumer(Submitter):
 
     def __init__(self, components: ShellComponents, checkpoint: Checkpoint) -> None:
         super().__init__(components)
-        self._interruption = components.interruption
         self._checkpoint = checkpoint
         self._again: list[tuple[SessionState, Lexed]] = []
         """Statements of the session that have to run again before the next one that is not skipped."""
@@ -226,7 +225,7 @@ class Resumer(Submitter):
         asked = bool(former.id) and not self._session.embedded
         if asked:
             try:
-                state = await self._interruption.interruptible(self._end_of(former), "")
+                state = await self._foreground.interruptible(self._end_of(former), "")
             except Interrupted:
                 raise Interrupted(
                     "stopped waiting for the statement, which may still be running on the service",
@@ -270,7 +269,7 @@ class Resumer(Submitter):
     def _show_waiting(self, former: Step) -> None:
         if self._session.running is None:
             self._diagnostics.note(f"{former.place}: still running on the service; waiting for it")
-            self._interruption.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
+            self._foreground.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
 
     def _unknown(self, former: Step, *, asked: bool) -> CannotResume:
         if asked:

@@ -36,14 +36,14 @@ def run_batch(
     running: list[tuple[asyncio.AbstractEventLoop, Shell]] = []
 
     def interrupted(number: int, frame: FrameType | None) -> None:
-        if running and running[0][1].interruption.busy:
+        if running and running[0][1].foreground.busy:
             loop, shell = running[0]
             loop.call_soon_threadsafe(interrupt, shell)
             return
         exit_handler(number, frame)
 
     def interrupt(shell: Shell) -> None:
-        if not shell.interruption.interrupt():
+        if not shell.foreground.interrupt():
             # What ran has ended in the meantime, as a command in backticks that got the signal too.
             shell.failures.report(Interrupted("interrupted"))
             exit_handler(signal.SIGINT)

@@ -120,7 +120,7 @@ def test_the_prompt_waits_for_statements_of_a_service_that_ends_with_it(interrup
         assert not ending.done()
         assert "waiting for 1 background statement of the embedded service; Ctrl-C cancels\n" in core.err
         if interrupted:
-            assert core.shell.interruption.interrupt()
+            assert core.shell.foreground.interrupt()
         else:
             client.finish.set()
         await ending

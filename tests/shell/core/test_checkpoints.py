@@ -169,7 +169,7 @@ def test_a_statement_that_is_still_running_is_waited_for(
 def test_ctrl_c_stops_waiting_for_a_statement_of_the_earlier_run(run: Run) -> None:
     def interrupting(core: Core) -> None:
         async def state(*_: object) -> tuple[str, str]:
-            core.shell.interruption.interrupt()
+            core.shell.foreground.interrupt()
             return "03000", ""
 
         core.client.state = state  # type: ignore[method-assign, assignment]

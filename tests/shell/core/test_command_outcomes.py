@@ -148,7 +148,7 @@ def test_no_step_follows_one_that_is_interrupted() -> None:
         core = Core()
 
         def pressed(what: str) -> None:
-            core.shell.interruption.interrupt()
+            core.shell.foreground.interrupt()
 
         core.client.on_step = pressed
         steps = [("one", Own("select 1;")), ("two", Own("select 2;"))]

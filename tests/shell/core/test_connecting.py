@@ -50,7 +50,7 @@ def test_an_interrupted_connection_changes_nothing() -> None:
         ended: list[bool] = []
 
         async def never() -> Connection:
-            core.shell.interruption.interrupt()
+            core.shell.foreground.interrupt()
             try:
                 await asyncio.Event().wait()
             finally:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from sqlshell.errors import Interrupted
-from sqlshell.shell.running.interruption import Interruption
+from sqlshell.shell.running.foreground import Foreground
 from tests.shell.core.scripted import Core
 
 
@@ -20,42 +20,42 @@ async def forever() -> None:
 def test_only_ctrl_c_interrupts_a_command(by_user: bool) -> None:
     async def work() -> None:
         core = Core()
-        interruption = core.shell.interruption
-        waiting = asyncio.ensure_future(interruption.interruptible(forever(), "copy"))
+        foreground = core.shell.foreground
+        waiting = asyncio.ensure_future(foreground.interruptible(forever(), "copy"))
         await asyncio.sleep(0)
-        assert (interruption.busy, core.session.command_running) == (True, True)
-        interruption.show_progress(0.5, "half", "^C ends")
+        assert (foreground.busy, core.session.command_running) == (True, True)
+        foreground.show_progress(0.5, "half", "^C ends")
         shown = core.session.running
         assert shown is not None
         assert (shown.share, shown.hint) == (0.5, "^C ends")
-        end: Callable[[], bool] = interruption.interrupt if by_user else waiting.cancel
+        end: Callable[[], bool] = foreground.interrupt if by_user else waiting.cancel
         assert end()
         with pytest.raises(Interrupted if by_user else asyncio.CancelledError):
             await waiting
-        assert (interruption.busy, core.session.command_running, core.session.running) == (False, False, None)
-        assert not interruption.pending
+        assert (foreground.busy, core.session.command_running, core.session.running) == (False, False, None)
+        assert not foreground.pending
 
     asyncio.run(work())
 
 
 def test_ctrl_c_between_two_waits_of_a_command_stops_the_next_one() -> None:
-    async def work(interruption: Interruption) -> None:
-        assert not interruption.busy
-        with interruption.holding():
-            assert interruption.busy
-            assert interruption.interrupt(), "the command is to say what it has done"
-            assert not interruption.busy, "a second one is not for it"
+    async def work(foreground: Foreground) -> None:
+        assert not foreground.busy
+        with foreground.holding():
+            assert foreground.busy
+            assert foreground.interrupt(), "the command is to say what it has done"
+            assert not foreground.busy, "a second one is not for it"
             with pytest.raises(Interrupted, match=r"\\copy was interrupted"):
-                await interruption.interruptible(forever(), "copy")
-            await interruption.interruptible(asyncio.sleep(0), "copy")
-        assert not interruption.interrupt()
+                await foreground.interruptible(forever(), "copy")
+            await foreground.interruptible(asyncio.sleep(0), "copy")
+        assert not foreground.interrupt()
         # Outside of such a command it is for the next statement.
-        await interruption.interruptible(asyncio.sleep(0), "copy")
+        await foreground.interruptible(asyncio.sleep(0), "copy")
         with pytest.raises(Interrupted, match="interrupted before it was run"):
-            interruption.check()
-        interruption.check()
+            foreground.check()
+        foreground.check()
 
     async def begin() -> None:
-        await work(Core().shell.interruption)
+        await work(Core().shell.foreground)
 
     asyncio.run(begin())

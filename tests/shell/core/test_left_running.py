@@ -55,13 +55,13 @@ def interrupted(client: ScriptedClient, at: str, *, interactive: bool, again: st
 
         def step(what: str) -> None:
             if what == at and not pressed:
-                pressed.append(core.shell.interruption.interrupt())
+                pressed.append(core.shell.foreground.interrupt())
 
         client.on_step = step
         running = asyncio.ensure_future(core.shell.run_script([Own("select * from s;\n")], ""))
         if again is not None:
             await until(lambda: bool(pressed) and again in core.err)
-            assert core.shell.interruption.interrupt()
+            assert core.shell.foreground.interrupt()
         await running
         return core
 
@@ -92,11 +92,11 @@ def test_a_cancel_request_without_success(refuses: ShellError | None, said: str,
     core = interrupted(Blocked("wait", refuses), "wait", interactive=True, again=f"{said}{AGAIN}")
     canceling = f"canceling{AGAIN}\n"
     assert core.err == f"{canceling}{said}{AGAIN}\n{left}help: \\fetch id1 {purpose}\n"
-    assert core.shell.interruption.abandoned_at > 0
+    assert core.shell.foreground.abandoned_at > 0
     # A script stops waiting by itself, and nobody pressed Ctrl-C twice.
     core = interrupted(Blocked("wait", refuses), "wait", interactive=False)
     assert core.err == f"{canceling}{left}help: sqlshell fetch id1 {purpose}\n"
-    assert core.shell.interruption.abandoned_at == 0
+    assert core.shell.foreground.abandoned_at == 0
     assert [entry.state for entry in core.journal.find("id1")] == ["running"]
 
 
@@ -132,7 +132,7 @@ def test_a_statement_whose_rows_are_being_read_has_finished(interactive: bool, c
 
         def step(what: str) -> None:
             if what == "rows" and core.events[-1] == "rows shown" and not pressed:
-                pressed.append(core.shell.interruption.interrupt())
+                pressed.append(core.shell.foreground.interrupt())
 
         core.client.on_step = step
         await core.shell.run_script([Own("select 1;\n")], "")

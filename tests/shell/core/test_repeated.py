@@ -125,7 +125,7 @@ def test_ctrl_c_between_two_runs(interactive: bool) -> None:
         core = Core(client, interactive=interactive)
         running = asyncio.ensure_future(core.shell.run_script([Own("select 1 \\watch 1000\n")], ""))
         await until(lambda: len(core.events) > 3 and core.session.running is None and core.session.command_running)
-        assert core.shell.interruption.interrupt()
+        assert core.shell.foreground.interrupt()
         await running
         return core
 
@@ -150,7 +150,7 @@ def test_ctrl_c_during_a_run(interactive: bool) -> None:
         async def step(self, what: str) -> None:
             await super().step(what)
             if what == "wait":
-                core_of[0].shell.interruption.interrupt()
+                core_of[0].shell.foreground.interrupt()
                 await asyncio.sleep(0)
                 raise failure("57014", "canceled")
 

@@ -379,7 +379,7 @@ def test_ctrl_c_during_a_load(folder: Path, parts: Path) -> None:
 
         def step(what: str) -> None:
             if what == "submit" and len(client.sqls) == 2:
-                core.shell.interruption.interrupt()
+                core.shell.foreground.interrupt()
 
         client.on_step = step
         await core.shell.run_script([Own("\\copy t from a.csv\n")], "x.sql")
@@ -427,7 +427,7 @@ def test_ctrl_c_while_a_file_is_read(
         core.session.connection.service.transport.extensions = frozenset({"attachments"})
         running = asyncio.ensure_future(core.shell.run_script([Own("\\copy t from a.csv\n")], "x.sql"))
         assert await asyncio.to_thread(began.wait, 30)
-        assert core.shell.interruption.interrupt()
+        assert core.shell.foreground.interrupt()
         await running
         await core.shell.aclose()
         return core

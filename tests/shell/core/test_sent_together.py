@@ -134,7 +134,7 @@ def test_an_interruption_ends_a_script_between_two_statements() -> None:
 
         def step(what: str) -> None:
             if what == "rows" and not pressed and len(client.ran) == 2:
-                pressed.append(core.shell.interruption.interrupt())
+                pressed.append(core.shell.foreground.interrupt())
 
         client.on_step = step
         await core.shell.run_script([Own("select 1;\n" * 4)], "")

@@ -172,7 +172,7 @@ def pressing(client: ScriptedClient, at: str, times: int = 1, *, interactive: bo
 
         def step(what: str) -> None:
             if what == at and not pressed:
-                pressed.extend(core.shell.interruption.interrupt() for _ in range(times))
+                pressed.extend(core.shell.foreground.interrupt() for _ in range(times))
 
         client.on_step = step
         await core.run("select * from s;\n")
@@ -247,7 +247,7 @@ def test_ctrl_c_with_nothing_to_interrupt_keeps_the_next_statement_from_running(
 
     async def work() -> Core:
         core = Core(client, interactive=True)
-        assert not core.shell.interruption.interrupt()
+        assert not core.shell.foreground.interrupt()
         await core.run("select 1;\n")
         assert core.shell.exit == Exit.INTERRUPTED
         await core.run("select 2;\n")
