@@ -290,21 +290,6 @@ def test_another_time_zone_at_lookup(served: Served) -> None:
         assert there == [["2024-07-01 17:30:00.5+05:30", "1Z"]]
 
 
-@pytest.mark.parametrize(
-    ("sql", "state"),
-    [
-        ("from nope", "3D020"),
-        ("select 1/", "42601"),
-        ("select 'x'::int", "22000"),
-        ("select 200::tinyint + 100::tinyint", "22000"),
-        ("commit", "25000"),
-    ],
-)
-def test_errors_of_duckdb_have_the_interfaces_classes(served: Served, sql: str, state: str) -> None:
-    with Client(served) as client:
-        assert client.state(sql)[:2] == state[:2]
-
-
 @pytest.mark.slow("megabytes of SQL")
 def test_five_megabytes_of_sql(client: httpx.Client) -> None:
     text = "é" * 2_500_000

@@ -10,7 +10,7 @@ import pytest
 
 from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.result import Batch, Column, Result
-from sqlshell.shell.explorer.grid import NARROWEST, WIDEST, Grid, GridPosition
+from sqlshell.shell.explorer.grid import NARROWEST, WIDEST, Grid
 from sqlshell.shell.explorer.pages import Pages
 
 Row = list[str | None]
@@ -56,22 +56,6 @@ def names(shown: Grid, width: int) -> str:
     return drawn(shown, width, 2)[0].replace(" ", "").replace("│", "")
 
 
-def test_the_cursor_stays_within_the_table() -> None:
-    shown = numbers(30)
-    shown.lines(80, 11)
-    for row, place, expected in (
-        (5, 1, (5, 1, 0)),
-        (-3, -1, (0, 0, 0)),
-        (99, 9, (29, 1, 20)),
-        (19, None, (19, 1, 19)),
-        (None, 0, (19, 0, 19)),
-        (28, None, (28, 0, 19)),
-        (29, None, (29, 0, 20)),
-    ):
-        shown.go(row, place)
-        assert (shown.row, shown.place, shown.top) == expected
-
-
 def test_a_row_on_the_screen() -> None:
     shown = numbers(2)
     lines = drawn(shown, 24, 5)
@@ -81,12 +65,6 @@ def test_a_row_on_the_screen() -> None:
     assert all(len(line) == 9 for line in drawn(shown, 9, 3))
     empty = grid([Column("a")], [])
     assert drawn(empty, 20, 4)[1:] == ["~", "", ""]
-
-
-def test_rows_that_are_not_in_memory_are_dots() -> None:
-    shown = grid([Column("a")], [["1"]], [["2"]])
-    assert [line.split("│")[0] for line in drawn(shown, 20, 3)[1:]] == ["1  1   ", "2  …   "]
-    assert shown.number(1) == 1
 
 
 def test_columns_that_fit() -> None:
@@ -148,66 +126,6 @@ def test_a_column_widens_for_rows_that_come_into_view() -> None:
     shown.go(row=0)
     shown.lines(80, 3)
     assert shown.columns[0].width == 20
-
-
-def test_columns_are_hidden_and_shown() -> None:
-    shown = wide(1, 1, 1)
-    shown.frozen = 2
-    shown.go(place=1)
-    assert shown.hide()
-    assert ([item.column.name for item in shown.visible], shown.place, shown.frozen) == (["a", "c"], 1, 1)
-    assert shown.current.column.name == "c"
-    assert shown.hide()
-    assert (shown.place, shown.frozen) == (0, 1)
-    assert not shown.hide()
-    assert [item.column.name for item in shown.visible] == ["a"]
-    shown.show_all()
-    assert [item.column.name for item in shown.visible] == ["a", "b", "c"]
-
-
-def test_columns_change_places() -> None:
-    shown = wide(1, 1, 1)
-    shown.shift(-1)
-    assert names(shown, 40) == "abc"
-    shown.shift(1)
-    assert (names(shown, 40), shown.place) == ("bac", 1)
-    shown.go(place=2)
-    shown.shift(1)
-    assert (names(shown, 40), shown.place) == ("bac", 2)
-    shown.go(place=1)
-    shown.hide()
-    shown.shift(-1)
-    assert names(shown, 40) == "cb"
-    shown.show_all()
-    assert names(shown, 40) == "cab"
-
-
-def test_rows_of_another_source_have_the_numbers_of_the_result() -> None:
-    shown = numbers(5)
-    shown.go(row=3)
-    other = grid([Column("n", "INTEGER"), Column("s"), Column("#")], [["4", "row 4", "4"], ["1", "row 1", None]])
-    shown.show(other.pages)
-    assert (shown.row, shown.top, shown.count) == (0, 0, 2)
-    assert [shown.number(line) for line in (0, 1, 2)] == [4, 0, None]
-    assert drawn(shown, 40, 2)[1].startswith("5 ")
-    shown.show(shown.pages)
-    # The cursor is at the same row of the result again.
-    assert (shown.source is shown.pages, shown.row, shown.count) == (True, 4, 5)
-    shown.show(grid([Column("n", "INTEGER"), Column("s"), Column("#")], []).pages)
-    assert (shown.count, shown.position.row) == (0, 0)
-
-
-def test_a_place_is_restored_as_far_as_it_is_there() -> None:
-    shown = numbers(30)
-    shown.restore(GridPosition(25, 1, 20, 1, 0))
-    assert (shown.row, shown.place, shown.top, shown.left, shown.frozen) == (25, 1, 20, 1, 0)
-    assert shown.position == GridPosition(25, 1, 20, 1, 0)
-    shown.restore(GridPosition(99, 9, 99, 0, 1))
-    assert (shown.row, shown.place, shown.top) == (29, 1, 29)
-    shown.go(row=0, place=0)
-    assert shown.position == GridPosition(0, 0, 0, 0, 1)
-    shown.show(grid([Column("n", "INTEGER"), Column("s"), Column("#")], [["7", "row 7", "7"]]).pages)
-    assert shown.position == GridPosition(7, 0, 7, 0, 1)
 
 
 def test_cells_are_selected_from_the_anchor_to_the_cursor() -> None:
