@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,7 @@ from sqlshell.shell.loading import send
 from sqlshell.shell.loading.convert import ConvertedRows
 from sqlshell.shell.loading.send import AttachmentSender, InsertSender, Range, SentBatch
 from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest, SourceColumn, TargetColumn
-from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
+from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure, until
 
 REQUEST = LoadRequest("t", (), Own("a.csv"), "a.csv", "csv")
 MATCH = ColumnMatch(((SourceColumn("a", "VARCHAR", "VARCHAR"), TargetColumn("a", "VARCHAR")),))
@@ -85,12 +85,6 @@ def test_each_row_is_sent_once_in_order_and_recorded() -> None:
         assert all(rows.closed for rows in core.client.open)
 
     asyncio.run(work())
-
-
-async def until(holds: Callable[[], bool]) -> None:
-    async with asyncio.timeout(60):
-        while not holds():  # noqa: ASYNC110
-            await asyncio.sleep(0.001)
 
 
 def test_some_are_on_their_way_at_once() -> None:
