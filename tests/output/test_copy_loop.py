@@ -275,7 +275,7 @@ def test_rows_that_are_held_back_appear_while_nothing_arrives(monkeypatch: pytes
         assert received == [(1, 16), (1, 16)]
         return summary
 
-    assert asyncio.run(work()) == Summary(2, True, 32)
+    assert asyncio.run(asyncio.wait_for(work(), 60)) == Summary(2, True, 32)
     assert seen[0] == b"begin\n1\n"
 
 
