@@ -67,6 +67,13 @@ def read_back(text: str) -> Rows:
     return rows
 
 
+@pytest.mark.parametrize("value", ["a,b", "a\nb", 'a"b', "a\rb", "", None], ids=repr)
+def test_a_value_that_needs_care_comes_back(value: str | None) -> None:
+    several: list[Rows] = [[[value, "x"]], [["x", value]], [["x", "y"], ["x", value], ["x", "y"]]]
+    for rows in several:
+        assert read_back(written(CsvWriter(WriterOptions()), rows).decode())[1:] == rows
+
+
 @pytest.mark.slow("many generated cases")
 @given(tables())
 @settings(max_examples=300, deadline=None)

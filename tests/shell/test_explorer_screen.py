@@ -249,6 +249,7 @@ def status(screen: str) -> str:
         ("czz enter", 'row 1 of 9 │ id integer │ column "zz" does not exist'),
         ("l - - -", "row 1 of 9 │ id integer │ 2 hidden columns │ cannot hide the only visible column"),
         ("l -", f"row 1 of 9 │ doc varchar │ 1 hidden column │ {HELP}"),
+        ("$ -", f"row 1 of 9 │ name varchar │ 1 hidden column │ {HELP}"),
         ("l - +", f"row 1 of 9 │ name varchar │ {HELP}"),
         ("]", f"row 1 of 9 │ id integer │ sorted by id desc │ {HELP}"),
         ("l [", f"row 1 of 9 │ name varchar │ sorted by name │ {HELP}"),
