@@ -10,7 +10,7 @@ import pytest
 
 from sqlshell.client.results.partitions import PartitionReader
 from sqlshell.result import Batch, Column, Result
-from sqlshell.shell.explorer.grid import NARROWEST, WIDEST, Grid
+from sqlshell.shell.explorer.grid import NARROWEST, WIDEST, Grid, GridPosition
 from sqlshell.shell.explorer.pages import Pages
 
 Row = list[str | None]
@@ -126,6 +126,14 @@ def test_a_column_widens_for_rows_that_come_into_view() -> None:
     shown.go(row=0)
     shown.lines(80, 3)
     assert shown.columns[0].width == 20
+
+
+def test_a_place_is_restored_as_far_as_it_is_there() -> None:
+    shown = numbers(30)
+    for row, top, found in ((25, 20, (25, 1, 20)), (29, 29, (29, 1, 29)), (99, 99, (29, 1, 29))):
+        shown.restore(GridPosition(row, 9, top, 0, 1))
+        assert (shown.row, shown.place, shown.top) == found
+        assert shown.position == GridPosition(found[0], 1, found[2], 0, 1)
 
 
 def test_cells_are_selected_from_the_anchor_to_the_cursor() -> None:
