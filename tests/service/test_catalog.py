@@ -17,6 +17,28 @@ OWNED = ["Owner", "CreatedAt", "UpdatedAt"]
 TYPES = {"IsDefault": TRUTH, "CreatedAt": INSTANT, "UpdatedAt": INSTANT, "Timeout": "INTEGER"}
 
 
+def check_list(client: Client, sql: str, names: list[str], **types: str) -> None:
+    """Check the columns of a list, of which clients read some by name and the first ones by their positions."""
+    answer = client.run(sql)
+    assert answer["sqlState"] == "00000", answer
+    columns = {column["name"]: column["type"] for column in answer["metadata"]["columns"]}
+    assert [name for name in names if name in columns] == names
+    assert next(iter(columns)) == names[0]
+    expected = {name: type_ for name, type_ in (TYPES | types).items() if name in names}
+    assert {name: columns[name] for name in expected} == expected
+    assert not [column for column in answer["metadata"]["columns"] if column["nullable"]]
+    assert all(value is not None for row in answer["data"] for value in row)
+
+
+def check_described(client: Client, what: str, properties: dict[str, str]) -> None:
+    answer = client.run(f"describe {what}")
+    assert [column["name"] for column in answer["metadata"]["columns"]] == ["property", "value"]
+    told = dict(answer["data"])
+    assert {name: told[name] for name in properties} == properties
+    for name in {"CreatedAt", "UpdatedAt"} & told.keys():
+        assert datetime.strptime(told[name], "%Y-%m-%d %H:%M:%S.%f %z").tzinfo
+
+
 @pytest.fixture(scope="module")
 def own(engine: OnEngine, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     with engine.serve(tmp_path_factory.mktemp("catalog")) as running:
@@ -63,17 +85,7 @@ LISTS: dict[str, list[str]] = {
 
 @pytest.mark.parametrize("sql", LISTS)
 def test_lists_have_the_columns_that_clients_read(client: Client, engine: OnEngine, sql: str) -> None:
-    answer = client.run(sql.format(home=client.home(), schema=engine.sql.schema))
-    assert answer["sqlState"] == "00000", answer
-    columns = {column["name"]: column["type"] for column in answer["metadata"]["columns"]}
-    assert [name for name in LISTS[sql] if name in columns] == LISTS[sql]
-    # Some read the first columns by their positions.
-    assert next(iter(columns)) == LISTS[sql][0]
-    assert not [column for column in answer["metadata"]["columns"] if column["nullable"]]
-    assert {name: columns[name] for name in TYPES if name in columns} == {
-        name: kind for name, kind in TYPES.items() if name in columns
-    }
-    assert all(value is not None for row in answer["data"] for value in row)
+    check_list(client, sql.format(home=client.home(), schema=engine.sql.schema), LISTS[sql])
 
 
 def test_an_engine_says_what_it_declares(client: Client, engine: OnEngine) -> None:
@@ -158,14 +170,8 @@ def test_an_object_is_described_by_its_properties(
     client: Client, engine: OnEngine, what: str, properties: dict[str, str]
 ) -> None:
     names = {"home": client.home(), "schema": engine.sql.schema}
-    answer = client.run(f"describe {what.format(**names)}")
-    assert [column["name"] for column in answer["metadata"]["columns"]] == ["property", "value"]
-    told = dict(answer["data"])
-    assert {name: told[name] for name in properties} == {
-        name: value.format(**names) for name, value in properties.items()
-    }
-    for name in {"CreatedAt", "UpdatedAt"} & told.keys():
-        assert datetime.strptime(told[name], "%Y-%m-%d %H:%M:%S.%f %z").tzinfo
+    expected = {name: value.format(**names) for name, value in properties.items()}
+    check_described(client, what.format(**names), expected)
 
 
 @pytest.mark.parametrize(

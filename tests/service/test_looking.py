@@ -6,7 +6,6 @@ import contextlib
 import json
 import sqlite3
 from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
 
 import duckdb
@@ -19,9 +18,7 @@ from sqlshell.service.storage.sqlite import SqliteStorage
 from sqlshell.service.storage.storage import Storage
 from tests.conftest import Served, serve, stop
 from tests.service.client import Client
-
-INSTANT, TRUTH = "TIMESTAMP_LTZ(6)", "BOOLEAN"
-OWNED = ["Owner", "CreatedAt", "UpdatedAt"]
+from tests.service.test_catalog import INSTANT, OWNED, check_described, check_list
 
 
 @pytest.fixture(scope="module")
@@ -65,22 +62,12 @@ LISTS: dict[str, list[str]] = {
     'show relations in schema "local"."main"': ["Name", "Type", "Owner", "State", "Properties", *OWNED[1:]],
     "list queries with ('all')": ["ID", "Name", "Version", "IntendedState", "ActualState", "Query", *OWNED],
 }
-TYPES = {"IsDefault": TRUTH, "CreatedAt": INSTANT, "UpdatedAt": INSTANT, "Timeout": "INTEGER", "Version": "INTEGER"}
 
 
 @pytest.mark.parametrize("sql", LISTS)
 def test_lists_have_the_columns_that_clients_read(reader: Client, sql: str) -> None:
-    answer = reader.run(sql)
-    assert answer["sqlState"] == "00000", answer
-    columns = {column["name"]: column["type"] for column in answer["metadata"]["columns"]}
-    named = [name for name in LISTS[sql] if name in columns]
-    assert named == LISTS[sql]
-    # Some read the first columns by their positions.
-    assert next(iter(columns)) == LISTS[sql][0]
-    assert {name: columns[name] for name in named if name in TYPES} == {n: t for n, t in TYPES.items() if n in named}
-    assert not [column for column in answer["metadata"]["columns"] if column["nullable"]]
-    assert all(value is not None for row in answer["data"] for value in row)
-    assert answer["data"]
+    check_list(reader, sql, LISTS[sql], Version="INTEGER")
+    assert reader.rows(sql)
 
 
 def test_entities_have_two_columns_and_are_found_by_folders(client: Client) -> None:
@@ -123,12 +110,7 @@ DESCRIBED = {
 
 @pytest.mark.parametrize("what", DESCRIBED)
 def test_an_object_is_described_by_its_properties(client: Client, what: str) -> None:
-    answer = client.run(f"describe {what}")
-    assert [column["name"] for column in answer["metadata"]["columns"]] == ["property", "value"]
-    told = dict(answer["data"])
-    assert {name: told[name] for name in DESCRIBED[what]} == DESCRIBED[what]
-    for name in {"CreatedAt", "UpdatedAt"} & told.keys():
-        assert datetime.strptime(told[name], "%Y-%m-%d %H:%M:%S.%f %z").tzinfo
+    check_described(client, what, DESCRIBED[what])
 
 
 def test_a_store_is_described_by_one_row(client: Client) -> None:
@@ -151,15 +133,9 @@ def test_a_store_is_described_by_one_row(client: Client) -> None:
     assert row[1:] == [listed["Uri"], '{"Writable": false}', "false", "false", "", listed["Uri"]]
 
 
-@pytest.mark.parametrize(
-    ("what", "state"),
-    [
-        ("entity nowhere in store files", "3D008"),
-        ("entity nowhere", "3D008"),
-    ],
-)
-def test_what_is_not_there_has_its_own_code(client: Client, what: str, state: str) -> None:
-    assert client.state(f"describe {what}") == state
+@pytest.mark.parametrize("what", ["entity nowhere in store files", "entity nowhere"])
+def test_what_is_not_there_has_its_own_code(client: Client, what: str) -> None:
+    assert client.state(f"describe {what}") == "3D008"
 
 
 def test_columns_of_a_relation_are_name_type_and_whether_nullable(client: Client) -> None:
