@@ -69,19 +69,12 @@ class SqlshellDialect(Connecting, Reflection):
     supports_alter = False
     supports_comments = True
     supports_default_values = True
-    supports_empty_insert = True
     supports_multivalues_insert = True
     supports_native_boolean = True
     supports_native_decimal = True
-    supports_native_enum = False
     supports_native_uuid = True
-    supports_sane_rowcount = True
-    supports_sane_multi_rowcount = True
     supports_sequences = True
-    sequences_optional = False
     supports_statement_cache = True
-    supports_is_distinct_from = True
-    supports_identity_columns = False
     postfetch_lastrowid = False
     insert_returning = True
     update_returning = True
@@ -94,9 +87,6 @@ class SqlshellDialect(Connecting, Reflection):
         | InsertmanyvaluesSentinelOpts.IDENTITY
         | InsertmanyvaluesSentinelOpts.SEQUENCE
     )
-    default_sequence_base = 1
-    cte_follows_insert = False
-    tuple_in_values = False
     _backslash_escapes = False
 
     @classmethod

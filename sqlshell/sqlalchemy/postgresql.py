@@ -70,10 +70,6 @@ class PostgresqlDialect(Connecting, PGDialect):
     }
 
     @classmethod
-    def get_dialect_cls(cls, url: URL) -> type[PostgresqlDialect]:
-        return cls
-
-    @classmethod
     def get_pool_class(cls, url: URL) -> type[pool.Pool]:
         return pool.QueuePool
 

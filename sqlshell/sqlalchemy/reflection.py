@@ -66,10 +66,6 @@ class Reflection(DefaultDialect):
         return _names(connection, sql, schema=schema)
 
     @reflection.cache
-    def has_schema(self, connection: Connection, schema_name: str, **kw: Any) -> bool:
-        return schema_name in self.get_schema_names(connection, **kw)
-
-    @reflection.cache
     def has_table(self, connection: Connection, table_name: str, schema: str | None = None, **kw: Any) -> bool:
         self._ensure_has_table_connection(connection)
         return self._exists(connection, table_name, schema)
