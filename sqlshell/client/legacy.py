@@ -17,7 +17,7 @@ from msgspec import Struct
 from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.http.upload import Upload, upload_of
 from sqlshell.client.statements.client import Observer, Submission, mark_uncertain, terminate
-from sqlshell.client.statements.protocol import COLUMN_LIMIT, may_have_run, read_error, read_submission, unreadable
+from sqlshell.client.statements.protocol import COLUMN_LIMIT, may_have_run, read_error, read_refusal, unreadable
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, ProtocolError, ShellError, StatementError, UsageError, WaitTimeout, Where
 from sqlshell.result import Batch, Column, HeldBatches, Result
@@ -141,10 +141,7 @@ class LegacyClient(Struct):
 
 
 def _failure(answer: Response, base: str, submission: Submission) -> ShellError:
-    step = read_submission(answer.status, answer.headers, answer.body, base)
-    error = getattr(step, "error", None)
-    if not isinstance(error, ShellError):
-        return ProtocolError(f"{base} responded to /run-statement with {answer.status}")
+    error = read_refusal(answer.status, answer.headers, answer.body, base, "/run-statement")
     if answer.status == 400:
         message, _ = read_error(answer.headers, answer.body)
         # The body has no field for the sqlState: a service that knows it writes it before the message.

@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from sqlshell.client.http.downloads import download as run_download
 from sqlshell.client.http.transport import Transport
-from sqlshell.client.statements.protocol import read_lookup
+from sqlshell.client.statements.protocol import read_refusal
 from sqlshell.errors import OutputError, ProtocolError, ServiceError, ShellError, UsageError, reason
 
 TYPES = ("function_source", "descriptor_source")
@@ -182,9 +182,7 @@ async def _refused(transport: Transport, response: httpx.Response) -> ShellError
             f"{transport.target.name} has no such resource",
             "list resources with LIST FUNCTION_SOURCES; or LIST DESCRIPTOR_SOURCES;",
         )
-    step = read_lookup(status, response.headers, body, transport.target.name, "")
-    error = getattr(step, "error", None)
-    return error if isinstance(error, ShellError) else ServiceError(f"{transport.target.name} responded with {status}")
+    return read_refusal(status, response.headers, body, transport.target.name, response.url.path)
 
 
 def _checksum(headers: Mapping[str, str]) -> str:

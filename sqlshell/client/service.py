@@ -13,9 +13,9 @@ from msgspec import Struct
 
 from sqlshell.client.http.transport import Response, Transport
 from sqlshell.client.statements.client import Client, Observer, Submission
-from sqlshell.client.statements.protocol import CHECK_URL, read_lookup, unreadable
+from sqlshell.client.statements.protocol import CHECK_URL, read_refusal, unreadable
 from sqlshell.context import SessionContext
-from sqlshell.errors import ProtocolError, ServiceError, ShellError, UsageError
+from sqlshell.errors import ProtocolError, ServiceError, UsageError
 from sqlshell.interface.models import Version
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class Service(Struct):
         legacy, name = self.legacy, self.transport.target.name
         if legacy is None:
             return
-        if (await self.transport.request("GET", "/v2/version")).status == 404:
-            if (await self.transport.request("GET", "/version")).status == 404:
+        if (await self.transport.get("/v2/version")).status == 404:
+            if (await self.transport.get("/version")).status == 404:
                 raise ServiceError(f"{name} has neither /v2/version nor /version", CHECK_URL)
             self.statements = legacy
             self.note(
@@ -66,7 +66,19 @@ class Service(Struct):
     async def version(self) -> str:
         """The service's version. Raises ServiceError and the errors of the transport."""
         await self.choose()
-        return await version(self.transport, legacy=self.statements.is_legacy)
+        name = self.transport.target.name
+        path = "/version" if self.statements.is_legacy else "/v2/version"
+
+        def read(answer: Response) -> str:
+            if answer.status != 200:
+                raise read_refusal(answer.status, answer.headers, answer.body, name, path)
+            try:
+                version = _VERSION.decode(answer.body)
+            except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
+                raise ProtocolError(f"{name} responded to {path} with {unreadable(error)}") from None
+            return f"{version.major}.{version.minor}.{version.patch}"
+
+        return await self.transport.call("GET", path, read)
 
     async def extensions(self) -> frozenset[str]:
         """The extensions of the interface that the service announces. Raises the same errors as version()."""
@@ -85,9 +97,7 @@ class Service(Struct):
     async def describes(self) -> bool:
         """Whether a request for no rows gets the columns of any statement, which is not run. False as
         engine_copies_data()."""
-        with contextlib.suppress(ServiceError):
-            return DESCRIBES in await self.extensions() and await self.engine() in COPIES_DATA
-        return False
+        return await self.engine_copies_data() and DESCRIBES in self.transport.extensions
 
     async def engine_copies_data(self) -> bool:
         """Whether the engine itself reads the data of COPY … FROM STDIN, and writes those of COPY … TO STDOUT. False if
@@ -129,23 +139,3 @@ class Service(Struct):
     async def aclose(self) -> None:
         await self.statements.aclose()
         await self.transport.aclose()
-
-
-async def version(transport: Transport, *, legacy: bool) -> str:
-    """The service's version as `major.minor.patch`. Raises ServiceError and the errors of the transport."""
-    path = "/version" if legacy else "/v2/version"
-
-    def read(answer: Response) -> str:
-        if answer.status != 200:
-            step = read_lookup(answer.status, answer.headers, answer.body, transport.target.name, "")
-            error = getattr(step, "error", None)
-            if isinstance(error, ShellError):
-                raise error
-            raise ServiceError(f"{transport.target.name} responded to {path} with {answer.status}")
-        try:
-            version = _VERSION.decode(answer.body)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-            raise ProtocolError(f"{transport.target.name} responded to {path} with {unreadable(error)}") from None
-        return f"{version.major}.{version.minor}.{version.patch}"
-
-    return await transport.call("GET", path, read)

@@ -216,7 +216,7 @@ async def _answers(service: RemoteService, network: NetworkOptions) -> list[Find
     try:
         for what in ("first response", "second response"):
             began = time.perf_counter()
-            answer = await transport.request("GET", "/v2/version")
+            answer = await transport.get("/v2/version")
             spent = time.perf_counter() - began
             slow = "" if spent < SLOW_SECONDS else "the network or the service is slow"
             report.append(Finding(what, f"{answer.status} in {spent * 1000:.0f} ms", not slow, slow))

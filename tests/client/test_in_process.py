@@ -82,7 +82,7 @@ def failure(service: Running) -> ConnectionFailed:
         network = NetworkOptions(retries=0, read_timeout=60)
         transport = Transport(parse("http://x"), "", open_app=service.open, network=network)
         try:
-            await transport.request("GET", "/")
+            await transport.get("/")
         finally:
             await transport.aclose()
 
@@ -309,7 +309,7 @@ def test_a_silent_application_is_a_timeout() -> None:
             parse("http://x"), "", open_app=service.open, network=NetworkOptions(retries=0, read_timeout=0.01)
         )
         with pytest.raises(ConnectionBroken, match="no data from http://x"):
-            await transport.request("GET", "/")
+            await transport.get("/")
         await transport.aclose()
 
     with running(app) as service:

@@ -85,7 +85,7 @@ def test_data_planes_beyond_the_maximum_and_all_at_the_end(monkeypatch: pytest.M
 
     async def closed(transport: Transport) -> bool:
         try:
-            await transport.request("GET", "/")
+            await transport.get("/")
         except RuntimeError:
             return True
         return False
@@ -157,7 +157,7 @@ def test_a_service_that_is_closed() -> None:
         await Service(transport, statements).aclose()  # type: ignore[arg-type]
         assert statements.closed
         with pytest.raises(RuntimeError, match="closed"):
-            await transport.request("GET", "/")
+            await transport.get("/")
 
     asyncio.run(work())
 

@@ -12,7 +12,7 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.legacy import LegacyClient
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.service import Service, version
+from sqlshell.client.service import Service
 from sqlshell.client.statements.polling import StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
@@ -246,7 +246,8 @@ def test_no_version(answer: tuple[int, Any], words: str, legacy: bool) -> None:
     async def work() -> str:
         transport = Transport(parse(state.url), "tok", network=NetworkOptions(retries=0))
         try:
-            return await version(transport, legacy=legacy)
+            v2 = StatementsClient(transport, ResultFactory(transport))
+            return await Service(transport, LegacyClient(transport) if legacy else v2).version()
         finally:
             await transport.aclose()
 

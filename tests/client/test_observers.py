@@ -114,7 +114,7 @@ def ended(*sessions: str, answer: tuple[int, Any] = (200, done(data=[])), extens
     """What the service receives when sessions are ended."""
 
     async def work(client: StatementsClient) -> None:
-        await client.transport.request("GET", "/v2/version")
+        await client.transport.get("/v2/version")
         await client.end_sessions(sessions)
 
     with scripted((200, {}), answer, extensions=extensions) as state:

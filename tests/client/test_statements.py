@@ -17,7 +17,7 @@ from sqlshell.client.http.options import NetworkOptions
 from sqlshell.client.http.transport import Transport
 from sqlshell.client.http.upload import Attachment
 from sqlshell.client.results.factory import ResultFactory
-from sqlshell.client.service import version
+from sqlshell.client.service import Service
 from sqlshell.client.statements.polling import Observer, StatementsClient, Submission
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
@@ -165,7 +165,7 @@ def test_a_version_that_is_not_told() -> None:
     async def work(state: Scripted) -> str:
         transport = Transport(parse(state.url), "tok")
         try:
-            return await version(transport, legacy=False)
+            return await Service(transport, StatementsClient(transport, ResultFactory(transport))).version()
         finally:
             await transport.aclose()
 

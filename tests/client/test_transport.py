@@ -65,7 +65,7 @@ def using(url: str, work: Callable[[Transport], Awaitable[Found]], token: str = 
 
 
 def get(url: str, **options: Any) -> Response:
-    return using(url, lambda transport: transport.request("GET", "/v2/version"), **options)
+    return using(url, lambda transport: transport.get("/v2/version"), **options)
 
 
 @pytest.mark.parametrize("status", [408, 429, 502, 503, 504])
@@ -77,8 +77,8 @@ def test_a_busy_service_is_asked_again(status: int) -> None:
 
 def test_a_service_that_has_responded_before_is_worth_more_retries() -> None:
     async def twice(transport: Transport) -> None:
-        await transport.request("GET", "/v2/version")
-        await transport.request("GET", "/v2/version")
+        await transport.get("/v2/version")
+        await transport.get("/v2/version")
 
     network = NetworkOptions(retries=4)
     with scripted((200, {}), *[(0, "break")] * 4, (200, {})) as state:
@@ -103,7 +103,7 @@ def test_a_longer_wait_is_reported_without_secrets(monkeypatch: pytest.MonkeyPat
 def test_a_preference_is_sent_with_each_request() -> None:
     async def work(transport: Transport) -> None:
         transport.prefer("count=none")
-        await transport.request("GET", "/v2/version")
+        await transport.get("/v2/version")
 
     with scripted((200, {})) as state:
         using(state.url, work)
@@ -205,7 +205,7 @@ def test_the_token_is_made_again_once() -> None:
 def authorizations(*answers: tuple[int, Any], **options: Any) -> list[str]:
     async def work(transport: Transport) -> None:
         for _ in range(2):
-            await transport.request("GET", "/v2/version")
+            await transport.get("/v2/version")
 
     with scripted(*answers) as state:
         using(state.url, work, **options)
@@ -290,7 +290,7 @@ def test_requests_side_by_side_ask_for_one_token() -> None:
         return "new"
 
     async def side_by_side(transport: Transport) -> None:
-        await asyncio.gather(*(transport.request("GET", "/v2/version") for _ in range(3)))
+        await asyncio.gather(*(transport.get("/v2/version") for _ in range(3)))
 
     for token, answers in (("", ()), ("tok", [(401, {})] * 3)):
         made.clear()
@@ -333,7 +333,7 @@ def test_a_command_that_fails_is_asked_again_by_the_next_request() -> None:
     async def work(transport: Transport) -> None:
         for _ in range(2):
             with pytest.raises(UsageError, match="no token today"):
-                await transport.request("GET", "/v2/version")
+                await transport.get("/v2/version")
 
     with scripted((200, {})) as state:
         using(state.url, work, token="", renew=broken)
@@ -392,7 +392,7 @@ def test_an_answer_that_came_twice_is_not_the_next_one() -> None:
 
 
 async def bodies(transport: Transport) -> list[bytes]:
-    return [bytes((await transport.request("GET", f"/{number}")).body) for number in range(20)]
+    return [bytes((await transport.get(f"/{number}")).body) for number in range(20)]
 
 
 def test_requests_share_a_connection() -> None:
@@ -602,7 +602,9 @@ def test_a_statement_that_writes_is_not_in_doubt_where_a_client_certificate_is_m
     with handshakes(context) as port, pytest.raises(Unreachable) as caught:
         using(
             f"https://127.0.0.1:{port}",
-            lambda transport: transport.request("POST", "/v2/statements", content=b"{}", idempotent=False),
+            lambda transport: transport.call(
+                "POST", "/v2/statements", lambda answer: answer, content=b"{}", idempotent=False
+            ),
             network=network,
         )
     assert caught.value.message.endswith(" requires a client certificate")
@@ -622,7 +624,9 @@ def test_a_service_that_does_nothing_is_not_waited_for(scheme: str, content: byt
     network = NetworkOptions(connect_timeout=0.1, read_timeout=0.2, retries=0)
     with socket.create_server(("127.0.0.1", 0)) as silent, pytest.raises(ConnectionFailed) as caught:
         name = f"{scheme}://127.0.0.1:{silent.getsockname()[1]}"
-        using(name, lambda transport: transport.request("POST", "/", content=content), network=network)
+        using(
+            name, lambda transport: transport.call("POST", "/", lambda answer: answer, content=content), network=network
+        )
     assert caught.value.message == message.format(name=name)
 
 
@@ -658,7 +662,7 @@ def test_a_request_ends_after_its_time_whatever_arrives(drops: list[bytes]) -> N
                 moved(len(piece))
 
     with dripping(*drops) as url:
-        for work in (lambda transport: transport.request("POST", "/", content=b"{}"), stream):
+        for work in (lambda transport: transport.call("POST", "/", lambda answer: answer, content=b"{}"), stream):
             with pytest.raises(ConnectionBroken) as caught:
                 using(url, work, network=network)
             assert caught.value.message == f"no complete response from {url} within 0.2 s"
@@ -837,7 +841,7 @@ def test_an_answer_that_nobody_asked_for_is_not_taken_for_the_next(
     by_proxy: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def work(transport: Transport) -> list[int]:
-        return [(await transport.request("GET", "/v2/version")).status for _ in range(3)]
+        return [(await transport.get("/v2/version")).status for _ in range(3)]
 
     with generous() as (url, came):
         if by_proxy:
@@ -865,7 +869,9 @@ def traced(level: int, *answers: tuple[int, Any], sql: str) -> str:
 
     async def work(transport: Transport) -> None:
         body = json.dumps({"statement": sql}).encode()
-        await transport.request("POST", "/v2/statements", content=body, content_type="application/json")
+        await transport.call(
+            "POST", "/v2/statements", lambda answer: answer, content=body, content_type="application/json"
+        )
 
     with scripted(*answers) as state:
         using(state.url, work, token="s3cr3t-token", trace=Trace(told.append, lambda: level, redacted))
@@ -886,9 +892,9 @@ def test_requests_are_numbered_and_failures_are_traced() -> None:
     told: list[str] = []
 
     async def work(transport: Transport) -> None:
-        await transport.request("GET", "/v2/version")
+        await transport.get("/v2/version")
         with pytest.raises(ConnectionBroken):
-            await transport.request("POST", "/v2/statements", content=b"x")
+            await transport.call("POST", "/v2/statements", lambda answer: answer, content=b"x")
         async with transport.stream("/v2/download/x", {}) as (response, _):
             assert await response.aread() == b"{}"
 
@@ -917,7 +923,7 @@ def test_a_connection_whose_response_was_not_read_to_its_end_is_closed() -> None
         assert transport._pool is not None
         assert transport._pool._pool.connections == []
         with pytest.raises(TooLarge, match="larger than"):
-            await transport.request("GET", "/")
+            await transport.get("/")
         assert transport._pool._pool.connections == []
 
     with scripted((200, bytes(8 << 20))) as state:

@@ -58,8 +58,7 @@ async def download(
             if wait is None:
                 raise
             if say is not None:
-                attempt = f"attempt {tries.attempts} of {transport.network.retries}"
-                say(f"{error.message}: resuming in {wait:.1f} s ({attempt})")
+                say(tries.named(error.message, wait, "resuming"))
             await asyncio.sleep(wait)
 
 

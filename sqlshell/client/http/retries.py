@@ -52,6 +52,10 @@ class Retries:
         self._was_invalid = False
         self.attempts = 0
 
+    def named(self, message: str, wait: float, what: str = "retrying") -> str:
+        """The message about a wait before the next attempt."""
+        return f"{message}: {what} in {wait:.1f} s (attempt {self.attempts} of {self._network.retries})"
+
     def after_error(self, error: ShellError) -> float | None:
         """Seconds until the next attempt; None for no retry."""
         if isinstance(error, Busy):

@@ -48,20 +48,15 @@ class Trace:
         """Trace a request; the returned object traces its response."""
         self._number += 1
         request = Request(self, self._number, f"{method} {url}")
-        if self._level() > 1:
-            lines = [f"> #{self._number} {method} {url}", *(f"> {line}" for line in shown_headers(headers))]
-            shown = shown_body(_json_part(content), self._sql)
-            self.write("\n".join([*lines, f"> {shown}"] if shown else lines))
+        self.write_whole(">", f"#{self._number} {method} {url}", headers, _json_part(content))
         return request
 
-    def write_response(self, head: str, status: int, headers: Mapping[str, str], body: bytes | bytearray) -> None:
-        match = _ID.search(body[:_SEARCHED_BYTES])
-        named = match[1].decode() if match and match[1].decode() not in head else ""
-        self.write(f"{head}{' ' + named if named else ''}")
+    def write_whole(self, mark: str, first: str, headers: Mapping[str, str], body: bytes | bytearray) -> None:
+        """Write headers and body, at level 2."""
         if self._level() > 1:
-            lines = [f"< {status}", *(f"< {line}" for line in shown_headers(headers))]
             shown = shown_body(body, self._sql)
-            self.write("\n".join([*lines, f"< {shown}"] if shown else lines))
+            lines = [first, *shown_headers(headers), *([shown] if shown else [])]
+            self.write("\n".join(f"{mark} {line}" for line in lines))
 
     def write(self, text: str) -> None:
         self._say(self.secrets.text(text))
@@ -76,9 +71,11 @@ class Request:
         self._began = time.monotonic()
 
     def record_response(self, status: int, headers: Mapping[str, str], body: bytes | bytearray, received: int) -> None:
-        self._trace.write_response(
-            f"{self._head} {status} {format_count(received, 'byte')} {self._ms()}", status, headers, body
-        )
+        head = f"{self._head} {status} {format_count(received, 'byte')} {self._ms()}"
+        match = _ID.search(body[:_SEARCHED_BYTES])
+        named = match[1].decode() if match and match[1].decode() not in head else ""
+        self._trace.write(f"{head}{' ' + named if named else ''}")
+        self._trace.write_whole("<", str(status), headers, body)
 
     def record_failure(self, message: str) -> None:
         self._trace.write(f"{self._head} failed after {self._ms()}: {message}")

@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
 import httpx
@@ -43,6 +44,8 @@ SLOWEST = 16 << 10
 
 Params = Mapping[str, str | int]
 NewToken = Callable[[], Awaitable[str]]
+Build = Callable[[Callable[[int], None]], tuple[httpx.Request, Request | None]]
+"""Makes a request and its trace. It gets what takes the sizes of the pieces of its body."""
 Parsed = TypeVar("Parsed")
 
 
@@ -148,23 +151,9 @@ class Transport:
         """The IP addresses of the service that connections were made to."""
         return self._pool.peers if self._pool is not None else set()
 
-    async def request(
-        self,
-        method: str,
-        path: str,
-        *,
-        params: Params | None = None,
-        content: bytes | Upload | None = None,
-        content_type: str = "",
-        idempotent: bool | None = None,
-    ) -> Response:
-        """Send a request and return its whole response, whatever its status. Raises ConnectionFailed, ProtocolError.
-
-        `idempotent` says whether the service may receive it twice; by default only a GET is repeated.
-        """
-        return await self.call(
-            method, path, _unchanged, params=params, content=content, content_type=content_type, idempotent=idempotent
-        )
+    async def get(self, path: str) -> Response:
+        """The whole response to a GET, whatever its status. Raises the errors of call()."""
+        return await self.call("GET", path, lambda answer: answer)
 
     async def call(
         self,
@@ -179,10 +168,12 @@ class Transport:
         rows: int | None = None,
         preference: str = "",
     ) -> Parsed:
-        """Return what `read` makes of the response. If `read` raises ProtocolError, an idempotent request is sent once
-        more.
+        """Send a request and return what `read` makes of its response, whatever its status. If `read` raises
+        ProtocolError, an idempotent request is sent once more.
 
-        `rows` is the announced number of rows, `preference` another one than those of all requests.
+        `idempotent` says whether the service may receive it twice; by default only a GET is repeated. `rows` is the
+        announced number of rows, `preference` another one than those of all requests. Raises ConnectionFailed,
+        ProtocolError.
         """
         headers = {"Content-Type": content_type} if content_type else {}
         if preference:
@@ -191,11 +182,12 @@ class Transport:
             self.network, idempotent=method == "GET" if idempotent is None else idempotent, known=self._has_responded
         )
         renewal = _Renewal(self)
+        build = partial(self._request, method, path, params, content, headers)
         with self._secrets.redacting():
             while True:
                 try:
                     await renewal.begin()
-                    answer = await self._attempt(method, path, params, content, headers, rows)
+                    answer = await self._attempt(build, rows)
                     self._has_responded = True
                     if await renewal.repeats(answer.status):
                         continue
@@ -209,10 +201,7 @@ class Transport:
                         raise
                     why = error.message
                 if wait >= REPORTED_SECONDS:
-                    self.say(
-                        f"{self._secrets.text(why)}: retrying in {wait:.1f} s"
-                        f" (attempt {tries.attempts} of {self.network.retries})"
-                    )
+                    self.say(tries.named(self._secrets.text(why), wait))
                 await asyncio.sleep(wait)
 
     @contextlib.asynccontextmanager
@@ -221,25 +210,17 @@ class Transport:
     ) -> AsyncIterator[tuple[httpx.Response, Callable[[int], None]]]:
         """A GET whose body the caller streams, and a function that takes the size of each piece. It is repeated only
         with a new token after a 401."""
-        renewal, repeated, answering = _Renewal(self), True, False
+        renewal, repeated = _Renewal(self), True
+        build = partial(self._request, "GET", path, None, None, headers)
         with self._secrets.redacting():
             while repeated:
                 await renewal.begin()
-                try:
-                    async with self._bounded() as moved:
-                        request, traced = self._request("GET", path, None, None, headers)
-                        response = await self._client.send(request, stream=True)
-                        answering = True
-                        if traced is not None:
-                            traced.record_response(response.status_code, response.headers, b"", 0)
-                        try:
-                            repeated = await renewal.repeats(response.status_code)
-                            if not repeated:
-                                yield response, moved
-                        finally:
-                            await response.aclose()
-                except FAILURES as error:
-                    raise self._explained(error, answering=answering) from error
+                async with self._exchange(build) as (response, traced, moved):
+                    if traced is not None:
+                        traced.record_response(response.status_code, response.headers, b"", 0)
+                    repeated = await renewal.repeats(response.status_code)
+                    if not repeated:
+                        yield response, moved
 
     def redacted(self, body: Body) -> Body:
         """A received text without the secrets that the service was sent. The embedded service is trusted with them."""
@@ -272,7 +253,7 @@ class Transport:
         params: Params | None,
         content: bytes | Upload | None,
         headers: Mapping[str, str],
-        moved: Callable[[int], None] | None = None,
+        moved: Callable[[int], None],
     ) -> tuple[httpx.Request, Request | None]:
         """A request with our headers, and its trace. `moved` gets the sizes of the pieces of an upload."""
         given = dict(self._headers)
@@ -290,34 +271,34 @@ class Transport:
             return request, None
         return request, self.trace.begin(request.method, str(request.url), request.headers, shown)
 
-    async def _attempt(
-        self,
-        method: str,
-        path: str,
-        params: Params | None,
-        content: bytes | Upload | None,
-        headers: Mapping[str, str],
-        rows: int | None,
-    ) -> Response:
+    @contextlib.asynccontextmanager
+    async def _exchange(
+        self, build: Build
+    ) -> AsyncIterator[tuple[httpx.Response, Request | None, Callable[[int], None]]]:
+        """Send a request; its response, whose body is to be read, its trace, and what takes the sizes of pieces."""
         traced, answering = None, False
         try:
             try:
                 async with self._bounded() as moved:
-                    request, traced = self._request(method, path, params, content, headers, moved)
+                    request, traced = build(moved)
                     response = await self._client.send(request, stream=True)
                     answering = True
                     try:
-                        answer, received = await self._receive(response, rows, moved)
+                        yield response, traced, moved
                     finally:
                         await response.aclose()
-                    if self._pool is not None:
-                        await self._pool.drop_stale()
             except FAILURES as error:
                 raise self._explained(error, answering=answering) from error
         except ShellError as error:
             if traced is not None:
                 traced.record_failure(error.message)
             raise
+
+    async def _attempt(self, build: Build, rows: int | None) -> Response:
+        async with self._exchange(build) as (response, traced, moved):
+            answer, received = await self._receive(response, rows, moved)
+        if self._pool is not None:
+            await self._pool.drop_stale()
         if traced is not None:
             traced.record_response(answer.status, answer.headers, answer.body, received)
         if announced := answer.headers.get("sqlshell-extensions"):
@@ -401,10 +382,6 @@ class _Renewal:
             return False
         self._renewed = True
         return await transport._renew_token(transport._refused, self._used)
-
-
-def _unchanged(answer: Response) -> Response:
-    return answer
 
 
 def _check_token(token: str) -> str:

@@ -204,8 +204,7 @@ class StatementsClient(Struct):
         self, submission: Submission, context: SessionContext, began: float, observer: Observer
     ) -> Done | Follow:
         """Submit one statement and wait for it. If something is not ready (class 3E), it is submitted again."""
-        network = self.transport.network
-        tries = Retries(network, idempotent=True, known=True)
+        tries = Retries(self.transport.network, idempotent=True, known=True)
         while True:
             step = await self._submit(submission, context, observer, began)
             if isinstance(step, Follow):
@@ -224,10 +223,7 @@ class StatementsClient(Struct):
                     raise WaitTimeout(
                         f"{error.message} (gave up after {self.wait_limit:g} s)", hint, error.where
                     ) from None
-                observer.say(
-                    f"{error.message} ({error.where.sql_state}): retrying in {wait:.1f} s"
-                    f" (attempt {tries.attempts} of {network.retries})"
-                )
+                observer.say(tries.named(f"{error.message} ({error.where.sql_state})", wait))
                 await asyncio.sleep(wait)
 
     async def _submit(self, submission: Submission, context: SessionContext, observer: Observer, began: float) -> Step:

@@ -238,6 +238,12 @@ def _is_identifier(name: str | None) -> bool:
     return not name or _IDENTIFIER.fullmatch(name) is not None
 
 
+def read_refusal(status: int, headers: Mapping[str, str], body: Body, base: str, path: str) -> ShellError:
+    """The error for a response other than 200 to a request for `path` that is no statement."""
+    step = _read(status, headers, body, base, "")
+    return step.error if isinstance(step, Fail) else ProtocolError(f"{base} responded to {path} with {status}")
+
+
 def read_batch(
     status: int, headers: Mapping[str, str], body: Body, base: str, most: int, batch_id: str = ""
 ) -> BatchStatus | Fail:
