@@ -60,7 +60,7 @@ def failing(raised: Exception, *, known: bool = False, network: NetworkOptions |
         transport._has_responded = known
         transport._client = httpx.AsyncClient(base_url="http://host:1", transport=Raises())
         try:
-            await transport.request("GET", "/v2/version")
+            await transport.get("/v2/version")
         except ShellError as error:
             return error
         finally:
@@ -201,11 +201,11 @@ def test_a_unix_socket_is_reached_by_its_path_only(tmp_path: Path) -> None:
             accepted.set()
             writer.close()
 
-        backend = AsyncioBackend(uds=path)
+        backend = AsyncioBackend()
         with pytest.raises(httpcore.ConnectError):
-            await backend.connect_tcp("localhost", 80)
+            await backend.connect_unix_socket(path)
         server = await asyncio.start_unix_server(accept, path)
-        stream = await backend.connect_tcp("localhost", 80)
+        stream = await backend.connect_unix_socket(path)
         await accepted.wait()
         await stream.aclose()
         server.close()
@@ -246,7 +246,7 @@ def test_an_interrupted_connection_is_closed(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_host_that_cannot_be_one_is_named(host: str, kind: type[ShellError]) -> None:
     async def work() -> None:
         transport = Transport(parse(f"http://{host}"), "", network=NetworkOptions(retries=0))
-        await transport.request("GET", "/")
+        await transport.get("/")
 
     with pytest.raises(kind, match=host):
         asyncio.run(work())

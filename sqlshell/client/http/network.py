@@ -6,10 +6,11 @@ httpcore's own asyncio backend uses anyio, which costs start-up time and about a
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import select
 import socket
 import ssl
-from collections.abc import Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 from typing import Any
 
 import httpcore
@@ -20,6 +21,20 @@ CheckAddress = Callable[[str], None]
 _BUFFER = 1 << 20
 
 
+@contextlib.asynccontextmanager
+async def _within(
+    timeout: float | None, late: type[httpcore.TimeoutException], failed: type[httpcore.NetworkError]
+) -> AsyncIterator[None]:
+    """Raises `late` after `timeout` seconds, and `failed` for an error of the network."""
+    try:
+        async with asyncio.timeout(timeout):
+            yield
+    except TimeoutError as error:
+        raise late(str(error)) from error
+    except OSError as error:
+        raise failed(str(error)) from error
+
+
 class AsyncioStream(httpcore.AsyncNetworkStream):
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader = reader
@@ -27,25 +42,15 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
         self._tls = False
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
-        try:
-            async with asyncio.timeout(timeout):
-                return await self._reader.read(max_bytes)
-        except TimeoutError as error:
-            raise httpcore.ReadTimeout(str(error)) from error
-        except OSError as error:
-            raise httpcore.ReadError(str(error)) from error
+        async with _within(timeout, httpcore.ReadTimeout, httpcore.ReadError):
+            return await self._reader.read(max_bytes)
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:
         if not buffer:
             return
-        try:
+        async with _within(timeout, httpcore.WriteTimeout, httpcore.WriteError):
             self._writer.write(buffer)
-            async with asyncio.timeout(timeout):
-                await self._writer.drain()
-        except TimeoutError as error:
-            raise httpcore.WriteTimeout(str(error)) from error
-        except OSError as error:
-            raise httpcore.WriteError(str(error)) from error
+            await self._writer.drain()
 
     async def aclose(self) -> None:
         transport = self._writer.transport
@@ -59,13 +64,8 @@ class AsyncioStream(httpcore.AsyncNetworkStream):
     async def start_tls(
         self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
     ) -> httpcore.AsyncNetworkStream:
-        try:
-            async with asyncio.timeout(timeout):
-                await self._writer.start_tls(ssl_context, server_hostname=server_hostname)
-        except TimeoutError as error:
-            raise httpcore.ConnectTimeout(str(error)) from error
-        except (OSError, ssl.SSLError) as error:
-            raise httpcore.ConnectError(str(error)) from error
+        async with _within(timeout, httpcore.ConnectTimeout, httpcore.ConnectError):
+            await self._writer.start_tls(ssl_context, server_hostname=server_hostname)
         self._tls = True
         return self
 
@@ -133,13 +133,9 @@ async def open_socket(host: str, port: int, check_address: CheckAddress | None =
 
 
 class AsyncioBackend(httpcore.AsyncNetworkBackend):
-    """Connects to the Unix socket `uds` if it is given, otherwise by TCP.
+    """Connects by TCP or to a Unix socket. `check_address` is as in open_socket()."""
 
-    `check_address` is as in open_socket().
-    """
-
-    def __init__(self, *, uds: str = "", check_address: CheckAddress | None = None) -> None:
-        self._uds = uds
+    def __init__(self, check_address: CheckAddress | None = None) -> None:
         self._admit = check_address
         self.peers: set[str] = set()
         """The addresses that were connected to."""
@@ -152,26 +148,14 @@ class AsyncioBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[Any] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        if self._uds:
-            return await self.connect_unix_socket(self._uds, timeout)
-        try:
-            async with asyncio.timeout(timeout):
-                sock = await open_socket(host, port, self._admit)
-                reader, writer = await asyncio.open_connection(sock=sock, limit=_BUFFER)
-                self.peers.add(str((writer.get_extra_info("peername") or ("",))[0]))
-                return AsyncioStream(reader, writer)
-        except TimeoutError as error:
-            raise httpcore.ConnectTimeout(str(error)) from error
-        except OSError as error:
-            raise httpcore.ConnectError(str(error)) from error
+        async with _within(timeout, httpcore.ConnectTimeout, httpcore.ConnectError):
+            sock = await open_socket(host, port, self._admit)
+            reader, writer = await asyncio.open_connection(sock=sock, limit=_BUFFER)
+            self.peers.add(str((writer.get_extra_info("peername") or ("",))[0]))
+            return AsyncioStream(reader, writer)
 
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
     ) -> httpcore.AsyncNetworkStream:
-        try:
-            async with asyncio.timeout(timeout):
-                return AsyncioStream(*await asyncio.open_unix_connection(path, limit=_BUFFER))
-        except TimeoutError as error:
-            raise httpcore.ConnectTimeout(str(error)) from error
-        except OSError as error:
-            raise httpcore.ConnectError(str(error)) from error
+        async with _within(timeout, httpcore.ConnectTimeout, httpcore.ConnectError):
+            return AsyncioStream(*await asyncio.open_unix_connection(path, limit=_BUFFER))

@@ -49,7 +49,7 @@ class Pool(httpx.AsyncBaseTransport):
         context: ssl.SSLContext | None = network.tls() if target.scheme == "https" else None
         url = proxy_for(target)
         # The address of a proxy is not that of the service.
-        backend = AsyncioBackend(uds=target.uds, check_address=None if url else check_address)
+        backend = AsyncioBackend(None if url else check_address)
         self.peers: set[str] = set() if url else backend.peers
         self.secrets = secrets_of(url)
         """Parts of the proxy's URL that must not be shown."""
@@ -63,6 +63,7 @@ class Pool(httpx.AsyncBaseTransport):
             max_connections=CONNECTIONS,
             max_keepalive_connections=CONNECTIONS,
             keepalive_expiry=KEPT_SECONDS,
+            uds=target.uds or None,
             network_backend=backend,
             proxy=proxy,
         )
