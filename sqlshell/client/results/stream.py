@@ -117,6 +117,8 @@ class Stream:
         self._last_received = time.time()
         self._failure: ShellError | None = None
         self._stopped = asyncio.Event()
+        self._described = False
+        """Whether the connection has sent the columns."""
         self.columns: list[Column] = []
         self.rows = 0
         self.gaps = 0
@@ -220,11 +222,13 @@ class Stream:
 
     def _add_rows(self, frames: list[bytes]) -> None:
         """Convert frames to rows. Raises ProtocolError, and StatementError if the query failed."""
-        width = len(self.columns)
         for frame in frames:
+            width = len(self.columns)
             row = self.rows + len(self._unread_rows)
             decoded = _decoded(frame, row, self._where)
             if decoded.type == "data":
+                if not self._described:
+                    raise ProtocolError("the stream sent rows before its columns", where=self._where)
                 if decoded.data is None or len(decoded.data) != width:
                     raise ProtocolError(
                         f"row {row + 1} of the stream has {format_count(len(decoded.data or ()), 'value')}; "
@@ -243,7 +247,7 @@ class Stream:
             (item.name, item.type) for item in self.columns
         ]:
             raise ProtocolError("the columns of the stream changed", where=self._where)
-        self.columns = columns
+        self.columns, self._described = columns, True
 
     async def _connect(self) -> None:
         """Connect, authenticate and wait for the columns; retry if the error allows it."""
@@ -259,8 +263,7 @@ class Stream:
                 wait = tries.after_error(error)
                 if wait is None:
                     raise
-                attempt = f"attempt {tries.attempts} of {self._network.retries}"
-                self._say(f"{error.message}: retrying in {wait:.1f} s ({attempt})")
+                self._say(tries.named(error.message, wait))
                 await self._pause(wait)
                 if self._limit_reached():
                     return
@@ -282,25 +285,21 @@ class Stream:
                 await self._stopped.wait()
 
     async def _receive_columns(self, connection: Frames) -> None:
+        self._described = False
         until = time.monotonic() + COLUMNS_SECONDS
         while time.monotonic() < until:
             frames = await connection.frames(until - time.monotonic())
             if not frames and connection.ended:
                 self._raise_for_close(connection)
                 raise ProtocolError("the stream ended before it sent its columns", where=self._where)
-            for number, frame in enumerate(frames):
-                decoded = _decoded(frame, 0, self._where)
-                if decoded.type == "error":
-                    raise _query_error(decoded, self._where)
-                if decoded.type == "data":
-                    raise ProtocolError("the stream sent rows before its columns", where=self._where)
-                if decoded.type == "metadata":
-                    self._set_columns(decoded)
-                    try:
-                        self._add_rows(frames[number + 1 :])
-                    except ShellError as error:
-                        self._failure = error
-                    return
+            try:
+                self._add_rows(frames)
+            except ShellError as error:
+                if not self._described:
+                    raise
+                self._failure = error
+            if self._described:
+                return
         raise ConnectionBroken("the stream did not send its columns in time", where=self._where)
 
     async def _handle_break(self, error: ShellError) -> None:
