@@ -10,17 +10,13 @@ from msgspec.structs import replace
 
 from sqlshell.interface.models import MADE
 from sqlshell.result import Result
-from sqlshell.sql.analysis.kinds import verb_of
+from sqlshell.sql.analysis.kinds import READS, verb_of
 from sqlshell.sql.analysis.lexed import Sql, lexed
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
 
-_MAKES: Final = frozenset(
-    {
-        *("ALTER", "CREATE", "DELETE", "DROP", "GRANT", "INSERT", "MERGE", "RESTART", "RESUME", "REVOKE", "START"),
-        *("STOP", "TERMINATE", "TRUNCATE", "UPDATE"),
-    }
-)
+_RETURN_DATA: Final = READS | {"", "CALL", "EXECUTE", "EXPLAIN"}
+"""Verbs of statements whose rows are data."""
 
 
 def is_creation_result(result: Result) -> bool:
@@ -40,9 +36,7 @@ def creates_object(sql: Sql, number: int) -> bool:
     if ";" in parts[0].text:
         parts = [item.lexed for item in split(parts[0].text, commands=False) if isinstance(item, Statement)]
     given = parts[number].tokens if number < len(parts) else []
-    if [token.word for token in given[:2]] == ["BEGIN", "APPLICATION"]:
-        return True
-    return verb_of(given) in _MAKES and not any(token.word == "RETURNING" for token in given)
+    return verb_of(given) not in _RETURN_DATA and not any(token.word == "RETURNING" for token in given)
 
 
 async def tag_of(result: Result) -> Result:
