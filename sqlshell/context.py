@@ -9,6 +9,9 @@ from msgspec.structs import replace
 
 from sqlshell.interface.models import ContextEcho, Parameters, StatementRequest
 
+BELONGING = {"organization": ("database", "schema", "store", "compute_pool"), "database": ("schema",)}
+"""The parts of the context that belong to another part."""
+
 
 class SessionContext(Struct, frozen=True):
     """The context that a statement runs in; "" means "not set".

@@ -14,7 +14,7 @@ from sqlshell.client.http.upload import Attachment
 from sqlshell.client.results.creation_rows import creates_object, is_creation_result, tag_of
 from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Observer, Submission
-from sqlshell.context import SessionContext
+from sqlshell.context import BELONGING, SessionContext
 from sqlshell.dbapi.bulk import EXTENSION, MOST_BYTES
 from sqlshell.dbapi.exceptions import InterfaceError, InternalError, NotSupportedError, ProgrammingError
 from sqlshell.dbapi.literals import Literals, literals_for
@@ -33,9 +33,6 @@ ENDING_SECONDS = 10.0
 """How long to wait for the end of a query that is no longer read, in seconds."""
 
 _TRANSACTION_KEYWORDS = frozenset({"BEGIN", "START", "COMMIT", "END", "ROLLBACK", "ABORT"})
-
-_DEPENDENT_PARTS = {"organization": ("database", "schema", "store", "compute_pool"), "database": ("schema",)}
-"""Parts of the context that belong to another part."""
 
 
 class Running:
@@ -148,7 +145,7 @@ class Session:
             )
         if name == "timezone":
             checked_timezone(value)
-        self.context = replace(self.context, **dict.fromkeys(_DEPENDENT_PARTS.get(name, ()), ""), **{name: value})
+        self.context = replace(self.context, **dict.fromkeys(BELONGING.get(name, ()), ""), **{name: value})
 
     def check(self) -> None:
         """Raises InterfaceError if the connection is closed."""

@@ -25,7 +25,7 @@ from sqlshell.sql.analysis.kinds import (
     words_outside,
 )
 from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
-from sqlshell.sql.analysis.tokens import Token
+from sqlshell.sql.analysis.tokens import Token, with_depth
 from sqlshell.sql.keywords import DROP_OBJECTS, UPDATE_OBJECTS
 from sqlshell.text import nearest
 
@@ -151,11 +151,8 @@ def _gives_rows(part: Sequence[Token]) -> bool:
 def _parts(given: Sequence[Token]) -> Iterator[list[Token]]:
     """Yield the tokens of each statement, without the beginning and end of an application."""
     part: list[Token] = []
-    depth = 0
-    for token in given:
-        if token.kind == "sign" and token.text in "()":
-            depth = max(0, depth + (1 if token.text == "(" else -1))
-        if token.kind == "sign" and token.text == ";" and not depth:
+    for token, depth in with_depth(given):
+        if token.text == ";" and not depth:
             yield from _unwrapped(part)
             part = []
         else:

@@ -7,9 +7,10 @@ import re
 from collections.abc import Sequence
 from typing import Final
 
+from sqlshell.context import BELONGING
 from sqlshell.sql import keywords
 from sqlshell.sql.analysis.lexed import Lexed, once_per_statement
-from sqlshell.sql.analysis.tokens import Token
+from sqlshell.sql.analysis.tokens import Token, with_depth
 
 QUERIES: Final = frozenset({"SELECT", "VALUES", "FROM", "TABLE", "PIVOT", "UNPIVOT", "PIVOT_WIDER", "PIVOT_LONGER"})
 SHOWING: Final = frozenset({"SHOW", "LIST", "DESCRIBE", "DESC", "PRINT", "SUMMARIZE", "CAN", "TEST"})
@@ -28,14 +29,6 @@ VERBS: Final = frozenset(words.split()[0] for words in (*keywords.STATEMENTS, *k
 _EXPLAINED: Final = VERBS | {"SELECT", "FROM", "VALUES", "WITH", "TABLE", "SHOW", "MERGE", "REPLACE", "INSERT"}
 
 _MAY_USE: Final = re.compile(r"\s*(?:USE\b|--|/\*)", re.IGNORECASE)
-_LEAVES: Final = {
-    "ORGANIZATION": ("organization", "database", "schema", "store", "compute_pool"),
-    "ROLE": ("role",),
-    "DATABASE": ("database", "schema"),
-    "SCHEMA": ("schema",),
-    "STORE": ("store",),
-    "COMPUTE_POOL": ("compute_pool",),
-}
 
 
 @once_per_statement
@@ -48,7 +41,8 @@ def replaced_parts(statement: Lexed) -> tuple[str, ...]:
     words = [token.word for token in statement.first(3)[:3]]
     if not words or words[0] != "USE":
         return ()
-    return _LEAVES.get(words[1] if len(words) == 3 else "", _LEAVES["DATABASE"])
+    part = words[1].lower() if len(words) == 3 and words[1] in keywords.CONTEXT_PARTS else "database"
+    return part, *BELONGING.get(part, ())
 
 
 @once_per_statement
@@ -125,14 +119,7 @@ def inner_statements(part: Sequence[Token]) -> list[tuple[str, list[str]]]:
 
 def words_outside(part: Sequence[Token]) -> list[str]:
     """Return the words outside of parentheses."""
-    depth = 0
-    words = []
-    for token in part:
-        if token.kind == "sign" and token.text in "()":
-            depth = max(0, depth + (1 if token.text == "(" else -1))
-        elif not depth and token.word:
-            words.append(token.word)
-    return words
+    return [token.word for token, depth in with_depth(part) if not depth and token.word]
 
 
 def explained_statement(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
@@ -140,11 +127,9 @@ def explained_statement(part: Sequence[Token]) -> tuple[Sequence[Token], bool]:
 
     Unknown options count as running it. The statement is empty if none is found.
     """
-    depth = 0
     runs = False
-    for number, token in enumerate(part[1:], 1):
-        if token.kind == "sign" and token.text in "()":
-            depth = max(0, depth + (1 if token.text == "(" else -1))
+    for number, (token, depth) in enumerate(with_depth(part[1:]), 1):
+        if token.text in {"(", ")"}:
             if depth and _starts(part, number + 1):
                 return part[number + 1 :], runs
         elif not depth and _starts(part, number):
@@ -169,15 +154,10 @@ def without_parentheses(given: Sequence[Token]) -> Sequence[Token]:
 
 def _after_with(given: Sequence[Token]) -> str:
     """Return the verb after the common table expressions: the first one at their level that is not inside `AS (`."""
-    depth = 0
-    for number, token in enumerate(given):
-        if token.text == "(":
-            depth += 1
-        elif token.text == ")":
-            depth = max(0, depth - 1)
-            follows = given[number + 1] if number + 1 < len(given) else None
-            if not depth and follows is not None and follows.kind == "word" and follows.word not in _IN_WITH:
+    for (token, depth), follows in zip(with_depth(given), given[1:], strict=False):
+        if token.text == ")" and not depth:
+            if follows.kind == "word" and follows.word not in _IN_WITH:
                 return follows.word
-            if not depth and follows is not None and follows.text == "(":
+            if follows.text == "(":
                 return "SELECT"
     return ""

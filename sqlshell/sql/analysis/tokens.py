@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -86,9 +86,6 @@ def _token(strings: str) -> str:
     )
 
 
-_SKIPPED: Final = r"(?:\s++|--[^\n]*+(?:\n|$)|/\*(?:[^*/]|\*(?!/)|/(?!\*)|/\*(?:[^*]|\*(?!/))*+\*/)*+\*/)*+"
-
-
 @functools.cache
 def _compiled(backslash: bool) -> re.Pattern[str]:
     """Compiled on first use: many shells only send what they are given."""
@@ -130,9 +127,19 @@ def first_word(sql: str) -> str:
 
     For messages and the way to run it, never for what it may do.
     """
-    skipped = re.match(_SKIPPED, sql)
-    match = re.compile(r"\w+|\(").match(sql, skipped.end() if skipped else 0)
-    return match[0].lower() if match else ""
+    first = next(tokens(sql), None)
+    return first.text.lower() if first is not None and (first.kind == "word" or first.text == "(") else ""
+
+
+def with_depth(given: Iterable[Token]) -> Iterator[tuple[Token, int]]:
+    """Each token, and the number of parentheses that are open behind it."""
+    depth = 0
+    for token in given:
+        if token.text == "(":
+            depth += 1
+        elif token.text == ")":
+            depth = max(0, depth - 1)
+        yield token, depth
 
 
 def _first_end(sql: str, position: int) -> int:

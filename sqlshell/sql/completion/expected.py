@@ -9,7 +9,7 @@ from typing import Final
 from msgspec import Struct
 from msgspec.structs import replace
 
-from sqlshell.sql.analysis.tokens import Token, tokens
+from sqlshell.sql.analysis.tokens import Token, tokens, with_depth
 from sqlshell.sql.completion import grammar
 from sqlshell.sql.completion.clauses import kinds_at, object_of
 from sqlshell.sql.completion.scopes import Group, Scope, path_to, scope_at, token_tree
@@ -90,11 +90,8 @@ def _statement(text: str, cursor: int) -> tuple[list[Token], Token | None]:
     """The tokens of the statement around the cursor, and the token that is being typed."""
     current: list[Token] = []
     partial: Token | None = None
-    depth = 0
-    for token in tokens(text):
-        if token.kind == "sign" and token.text in "()":
-            depth = max(0, depth + (1 if token.text == "(" else -1))
-        if token.text == ";" and token.kind == "sign" and not depth:
+    for token, depth in with_depth(tokens(text)):
+        if token.text == ";" and not depth:
             if token.start >= cursor:
                 break
             current = []
