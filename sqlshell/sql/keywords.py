@@ -10,7 +10,8 @@ from typing import Final
 from sqlshell.sql.object_kinds import PLURALS, names
 
 
-def _words(text: str) -> tuple[str, ...]:
+def words(text: str) -> tuple[str, ...]:
+    """The words of a text, for lists that are longer than a line."""
     return tuple(text.split())
 
 
@@ -18,7 +19,7 @@ def _phrases(text: str) -> tuple[str, ...]:
     return tuple(text.split(", "))
 
 
-TYPES: Final = _words(
+TYPES: Final = words(
     "ARRAY BIGINT BOOLEAN BYTES CHAR DATE DECIMAL DOUBLE FLOAT INT INTEGER INTERVAL JSON MAP NUMERIC REAL SMALLINT"
     " STRING STRUCT TEXT TIME TIMESTAMP TIMESTAMPTZ TIMESTAMP_LTZ TIMESTAMP_TZ TINYINT UUID VARCHAR VARBINARY BLOB"
     " HUGEINT UBIGINT UINTEGER USMALLINT UTINYINT"
@@ -81,7 +82,7 @@ LOCAL_STATEMENTS: Final = _phrases(
 )
 """The beginnings of statements that only the local service supports."""
 
-CLAUSES: Final = _words(
+CLAUSES: Final = words(
     "ALL AND ANTI ANY AS ASC ASOF AT BETWEEN BY CASE CAST COLLATE CROSS CURRENT CURRENT_DATE CURRENT_TIME"
     " CURRENT_TIMESTAMP DESC DISTINCT ELSE END ESCAPE EXCEPT EXCLUDE EXISTS EXTRACT FETCH FILTER FIRST FOLLOWING FOR"
     " FROM FULL GLOB GROUP GROUPING HAVING ILIKE IN INNER INTERSECT IS ISNULL JOIN LAST LATERAL LEFT LIKE LIMIT"
@@ -97,7 +98,7 @@ WINDOWING: Final = (
 )
 """Windows over streams, and units of time."""
 
-DEFINITIONS: Final = _words(
+DEFINITIONS: Final = words(
     "ADD APPLICATION ATOMIC AUTHORIZATION BEGIN CASCADE CHECK COLUMN COLUMNS CONFLICT CONSTRAINT DATA DEFAULT DO"
     " FOREIGN GENERATED HEADERS IF INTO KEY LANGUAGE MACRO JAVA METADATA NO NOTHING OF OPTION OWNER PARAMS PRIMARY"
     " PRIVILEGES PROCEDURE QUERY REFERENCES RENAME REPLACE RESTRICT RETURN RETURNING RETURNS SANDBOX SEQUENCE SET"
@@ -107,7 +108,7 @@ DEFINITIONS: Final = _words(
 
 CONSTANTS: Final = ("FALSE", "NULL", "TRUE")
 
-FUNCTIONS: Final = _words(
+FUNCTIONS: Final = words(
     "abs array_agg array_contains array_length avg ceil char_length coalesce concat concat_ws convert_timezone"
     " convert_tz count current_database current_schema date_diff date_part date_format date_trunc dense_rank"
     " element_at exp first_value floor from_unixtime greatest if ifnull json_exists json_query json_value lag"
@@ -168,7 +169,7 @@ KEYWORDS: Final = frozenset(
         *(STATEMENTS, LOCAL_STATEMENTS, CREATE_OBJECTS, DROP_OBJECTS, LIST_OBJECTS, DESCRIBE_OBJECTS, CONTEXT_PARTS),
         *(*DESCRIBE_PARTS.values(), QUERY_ACTIONS, POOL_ACTIONS, CLAUSES, WINDOWING, DEFINITIONS, CONSTANTS),
     )
-    for words in table
-    for word in words.split()
+    for phrase in table
+    for word in phrase.split()
 ) - {"I"}
 """All single words above that are neither types nor functions."""

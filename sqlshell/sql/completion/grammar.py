@@ -37,32 +37,10 @@ OBJECTS: Final = {
 
 RELATION_AFTER: Final = frozenset({"FROM", "JOIN", "INTO", "UPDATE", "TABLE", "OVERWRITE"})
 OPERAND_AFTER: Final = frozenset(
-    [
-        "SELECT",
-        "DISTINCT",
-        "WHERE",
-        "ON",
-        "HAVING",
-        "AND",
-        "OR",
-        "NOT",
-        "WHEN",
-        "THEN",
-        "ELSE",
-        "CASE",
-        "BETWEEN",
-        "IN",
-        "LIKE",
-        "ILIKE",
-        "SET",
-        "RETURNING",
-        "BY",
-        "QUALIFY",
-        "ALL",
-        "IS",
-        "SIMILAR",
-        "GLOB",
-    ]
+    keywords.words(
+        "SELECT DISTINCT WHERE ON HAVING AND OR NOT WHEN THEN ELSE CASE BETWEEN IN LIKE ILIKE SET RETURNING BY QUALIFY"
+        " ALL IS SIMILAR GLOB"
+    )
 )
 JOINS: Final = ("JOIN", "LEFT JOIN", "INNER JOIN", "RIGHT JOIN", "FULL JOIN", "CROSS JOIN")
 OPERATORS: Final = ("AND", "OR", "IN", "IS NULL", "IS NOT NULL", "NOT", "BETWEEN", "LIKE", "ILIKE")

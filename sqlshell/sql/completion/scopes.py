@@ -10,62 +10,22 @@ from typing import Final
 
 from msgspec import Struct, field
 
+from sqlshell.sql import keywords
 from sqlshell.sql.analysis.tokens import Token
 
 _SETS: Final = frozenset({"UNION", "INTERSECT", "EXCEPT"})
 _CLAUSES: Final = frozenset(
-    [
-        "WHERE",
-        "GROUP",
-        "HAVING",
-        "ORDER",
-        "LIMIT",
-        "OFFSET",
-        "WINDOW",
-        "QUALIFY",
-        "RETURNING",
-        "SET",
-        "ON",
-        "USING",
-        "SELECT",
-        "VALUES",
-        "EMIT",
-    ]
+    keywords.words("WHERE GROUP HAVING ORDER LIMIT OFFSET WINDOW QUALIFY RETURNING SET ON USING SELECT VALUES EMIT")
 )
 
 ENDS_ALIAS: Final = (
     _CLAUSES
     | _SETS
     | frozenset(
-        [
-            "SAMPLE",
-            "TABLESAMPLE",
-            "JOIN",
-            "LEFT",
-            "RIGHT",
-            "FULL",
-            "INNER",
-            "OUTER",
-            "CROSS",
-            "NATURAL",
-            "ASOF",
-            "POSITIONAL",
-            "SEMI",
-            "ANTI",
-            "FROM",
-            "DEFAULT",
-            "WITH",
-            "LATERAL",
-            "AND",
-            "OR",
-            "FETCH",
-            "FOR",
-            "PIVOT",
-            "UNPIVOT",
-            "WHEN",
-            "THEN",
-            "AS",
-        ]
+        keywords.words(
+            "SAMPLE TABLESAMPLE JOIN LEFT RIGHT FULL INNER OUTER CROSS NATURAL ASOF POSITIONAL SEMI ANTI FROM DEFAULT"
+            " WITH LATERAL AND OR FETCH FOR PIVOT UNPIVOT WHEN THEN AS"
+        )
     )
 )
 """Words after a relation that are not an alias."""

@@ -18,17 +18,8 @@ from sqlshell.sql.object_kinds import SYSTEM_TABLES
 WITH_KEYS: Final = {
     "API_TOKEN": ("role", "roles"),
     "STORE": (
-        *(
-            "type",
-            "uri",
-            "writable",
-            "uris",
-            "access_region",
-            "schema_registry.name",
-            "tls.ca_cert_file",
-            "kafka.sasl.hash_function",
-        ),
-        *("kafka.sasl.username", "kafka.sasl.password"),
+        *("type", "uri", "writable", "uris", "access_region", "schema_registry.name", "tls.ca_cert_file"),
+        *("kafka.sasl.hash_function", "kafka.sasl.username", "kafka.sasl.password"),
     ),
     "COMPUTE_POOL": ("concurrency", "queue", "timeout", "compute_pool.size", "compute_pool.timeout_min"),
     "FUNCTION_SOURCE": ("file", "description"),
@@ -40,15 +31,7 @@ WITH_KEYS: Final = {
     "SCHEMA_REGISTRY": ("type", "uris", "access_region"),
     "SECRET": ("type", "description", "secret_string"),
 }
-SETTINGS: Final = (
-    "timezone",
-    "schema",
-    "search_path",
-    "threads",
-    "memory_limit",
-    "temp_directory",
-    "enable_progress_bar",
-)
+SETTINGS: Final = keywords.words("timezone schema search_path threads memory_limit temp_directory enable_progress_bar")
 FOUND_ALONE: Final = frozenset({"main", "pg_catalog"})
 """The schemas of system relations that are found without their schema."""
 MOST_NESTED: Final = 8
