@@ -318,11 +318,6 @@ def test_a_statement_knows_how_it_ended(script: str, endings: list[str]) -> None
         assert [item.ending for item in items if isinstance(item, Statement)] == endings
 
 
-def test_lines_begin_where_they_are_told() -> None:
-    scanner = Scanner(line=7)
-    assert [*scanner.items("\n\nselect 1;\n")] == [Statement("select 1", 9, 2, True, ending=";", column=1)]
-
-
 @pytest.mark.parametrize(
     ("script", "columns"),
     [

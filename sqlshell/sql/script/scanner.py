@@ -61,14 +61,14 @@ class _Span(Struct):
 class Scanner:
     """Accepts a script in pieces that may end anywhere, and returns complete items. A line is read when it is complete.
 
-    `line` is the number of the script's first line; if `commands` is False, a backslash is an ordinary character. With
-    `keeps_data` the data of COPY … FROM STDIN are items too.
+    If `commands` is False, a backslash is an ordinary character. With `keeps_data` the data of COPY … FROM STDIN are
+    items too.
 
     After feed() and close(), call read() until it returns nothing. At a command the reader may take() the statement.
     """
 
-    def __init__(self, *, line: int = 1, commands: bool = True, keeps_data: bool = False) -> None:
-        self._line = line
+    def __init__(self, *, commands: bool = True, keeps_data: bool = False) -> None:
+        self._line = 1
         self._commands = commands
         self._base = 0  # characters before the text
         self._keeps_data = keeps_data

@@ -117,24 +117,6 @@ class UnfinishedStatement:
     written, because a `\\;` lost its backslash. `has_failed_command` says that a command within it failed.
     """
 
-    __slots__ = (
-        "body",
-        "column",
-        "copies",
-        "escaped",
-        "foreign",
-        "has_failed_command",
-        "joint",
-        "left_out",
-        "line",
-        "offset",
-        "opened",
-        "parts",
-        "started",
-        "substituted",
-        "taken",
-    )
-
     def __init__(self) -> None:
         self.started = False
         self.taken = 0
