@@ -10,7 +10,7 @@ import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple, NoReturn
+from typing import NamedTuple, NoReturn
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -26,9 +26,6 @@ from sqlshell.interface.types import Kind, size_of
 from sqlshell.origin import Own
 from sqlshell.result import Batch, Column, Partitions, Result
 from sqlshell.runtime.scratch import scratch
-
-if TYPE_CHECKING:
-    pass
 
 Attachments = Mapping[str, str | os.PathLike[str] | bytes | bytearray | memoryview]
 """Files for a statement, by the names that the SQL uses: paths, or their contents as bytes."""

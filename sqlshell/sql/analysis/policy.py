@@ -25,12 +25,9 @@ SHOWN_LENGTH = 240
 
 
 class Ask(Protocol):
-    """Asks the user a question. One of the `keys` answers it without Enter."""
+    """Asks the user a question and returns the answer, "" for none. One of the `keys` answers it without Enter."""
 
     async def __call__(self, question: str, *, keys: str = "") -> str: ...
-
-
-"""Asks the user a question and returns the answer, "" for none."""
 
 
 def check_patterns(patterns: Sequence[str], place: str) -> None:
