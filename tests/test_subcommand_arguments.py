@@ -8,7 +8,20 @@ from pathlib import Path
 
 import pytest
 
+from sqlshell.origin import Own
+from sqlshell.shell.commands import BUILTIN, table
+from sqlshell.shell.commands.command import quoted_text
+from sqlshell.sql.script.items import BackslashCommand
+from sqlshell.sql.script.splitting import split
+
 NAMES = ('it\'s "y".csv', "a b\\n;.csv", "x|y :x :'x'.csv", "`echo no`.csv", "two\nlines.csv", "semi.csv;")
+
+
+@pytest.mark.parametrize("word", [*NAMES, '"x"', "", "\0\r\f\x85\u2028", "\\", "-- x", "$1 \\. ;;"])
+def test_any_text_in_quotes_is_one_argument(word: str) -> None:
+    (item,) = split(f"\\fetch {quoted_text(word)}")
+    assert isinstance(item, BackslashCommand)
+    assert table(BUILTIN)["fetch"].parsed({}, Own(item.args)) == [word]
 
 
 def sqlshell(*args: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -247,7 +247,6 @@ def run_shell(
     writes: bool = False,
     data: Sequence[str] = (),
     input_format: str | None = None,
-    words: Sequence[str] | None = None,
 ) -> int:
     """Run scripts on a target, or its prompt if there are none. The arguments are those of an Invocation."""
     from sqlshell.origin import Own
@@ -280,7 +279,6 @@ def run_shell(
             [Own(text) for text in data],
             input_format or "",
             first,
-            None if words is None else tuple(map(Own, words)),
         )
         return run(invocation)
     finally:

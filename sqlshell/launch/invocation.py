@@ -85,8 +85,6 @@ class Invocation(Struct, frozen=True):
     input_format: str = ""
     first: FirstPrompt | None = None
     """The greeting and the prompt, if they are on the screen already."""
-    words: tuple[Own, ...] | None = None
-    """The arguments of the only command in `scripts`, which are not parsed: that of a subcommand."""
 
 
 def run(invocation: Invocation) -> int:
@@ -192,7 +190,6 @@ class _Start:
                         self._scripts,
                         self._exit_handler,
                         single_transaction=bool(self._settings["single_transaction"]),
-                        words=self._invocation.words,
                     )
                 )
             if self._settings["single_transaction"]:

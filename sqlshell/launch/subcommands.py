@@ -45,6 +45,13 @@ def _output() -> Option:
     return Option(["-o", "--output"], metavar="FILE", help="write to FILE")
 
 
+def _command(name: str, *words: str) -> str:
+    """A backslash command with exactly these arguments."""
+    from sqlshell.shell.commands.command import quoted_text
+
+    return " ".join([f"\\{name}", *map(quoted_text, words)])
+
+
 def subcommand(name: str) -> click.Command:
     """Return `sqlshell NAME`."""
     if name == "serve":
@@ -76,7 +83,7 @@ def fetch(statement_id: str, target: str | None, output: str | None, **given: An
     """Show the result of an earlier statement; if it is still running, wait for it. Without TARGET, the service is
     looked up in the journal, and SQLSHELL_TOKEN is not sent to it: the token may belong to another service. Give
     TARGET, or use a profile with the token."""
-    return run_shell(target, [("command", "\\fetch")], output or "", given, statement_id, words=[statement_id])
+    return run_shell(target, [("command", _command("fetch", statement_id))], output or "", given, statement_id)
 
 
 @_declared(
@@ -131,16 +138,18 @@ def import_(
 )
 def export(target: str | None, query: str | None, table: str | None, output: str, **given: Any) -> int:
     """Write the result of a statement of TARGET to a file, which appears when it is complete."""
-    from sqlshell.launch.transfer import export_script
+    from sqlshell.launch.transfer import export_query
 
-    return run_shell(target, [("command", export_script(query, table))], "", given, words=[output])
+    # On a line of its own: the statement may end in a comment.
+    script = f"{export_query(query, table)}\n{_command('export', output)}"
+    return run_shell(target, [("command", script)], "", given)
 
 
 @_declared(argument("transcript", metavar="FILE"), _target(), _output())
 def replay(transcript: str, target: str | None, output: str | None, **given: Any) -> int:
     """Run the statements of a transcript (\\transcript FILE) again, on the embedded service or on TARGET, and print
     every difference. The exit code is 1 if there is a difference."""
-    return run_shell(target, [("command", "\\replay")], output or "", given, words=[transcript])
+    return run_shell(target, [("command", _command("replay", transcript))], output or "", given)
 
 
 @_declared(
@@ -154,7 +163,7 @@ def download(kind: str, name: str, target: str | None, output: str | None, force
     """Download a resource of the service: TYPE is function_source or descriptor_source. An interrupted download is
     resumed."""
     words = [kind, name, *([output] if output else []), *(["--force"] if force else [])]
-    return run_shell(target, [("command", "\\download")], "", given, words=words)
+    return run_shell(target, [("command", _command("download", *words))], "", given)
 
 
 @_declared(

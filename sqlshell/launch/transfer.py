@@ -48,8 +48,8 @@ def import_command(
     return f"\\copy {_with_quotes(table)} FROM {source}" + (f" WITH ({', '.join(options)})" if options else "")
 
 
-def export_script(query: str | None, table: str | None) -> str:
-    """A statement, and \\export on the line after it. Raises UsageError unless it is one query."""
+def export_query(query: str | None, table: str | None) -> str:
+    """The statement whose result is exported. Raises UsageError unless it is one query."""
     if (query is None) == (table is None):
         raise UsageError("export requires either --query or --table", "sqlshell export --help lists the options")
     if table is not None:
@@ -58,8 +58,7 @@ def export_script(query: str | None, table: str | None) -> str:
     if len(items) != 1 or not isinstance(items[0], Statement):
         raise UsageError("export requires exactly one statement", "omit backslash commands and other statements")
     require_rows(items[0].lexed, "export")
-    # On a line of its own: the statement may end in a comment.
-    return f"{items[0].text}\n\\export"
+    return items[0].text
 
 
 def _check_name(table: str) -> None:

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Final
 
-from msgspec.structs import replace
-
 from sqlshell.errors import (
     CannotResume,
     ConnectionFailed,
@@ -152,7 +150,6 @@ class Shell(CommandShell):
         stop: bool | None = None,
         typed: bool = False,
         send: bool = True,
-        words: tuple[Own, ...] | None = None,
     ) -> bool:
         """Run a script that arrives in chunks of text; `name` is used in its errors. False if the shell should exit.
 
@@ -160,8 +157,7 @@ class Shell(CommandShell):
 
         With `stop`, or according to on_error (None), a failure ends the script; a lost connection and an interruption
         always do. Errors are reported, and the first exit code is kept in `exit`. The end of the script also sends its
-        last statement. A `typed` text continues the previous one, and its rest is sent only with `send`. `words` are
-        the arguments of the script's only command, which are not parsed.
+        last statement. A `typed` text continues the previous one, and its rest is sent only with `send`.
         """
         depth = self.conditions.depth
         buffer = contextlib.nullcontext() if typed else self.buffer.separate()
@@ -170,7 +166,7 @@ class Shell(CommandShell):
         place = contextlib.nullcontext() if typed else self._showing_place(chunks, name)
         with buffer, data, place, self.position.within(name), self.failures.stopping_on_failure(stop):
             try:
-                continues = await self._run_chunks(chunks, name, send=send, words=words)
+                continues = await self._run_chunks(chunks, name, send=send)
                 if self._leaving:
                     return not typed
                 if continues is None and not typed:
@@ -224,9 +220,7 @@ class Shell(CommandShell):
         except UsageError as error:
             self.failures.report(error)
 
-    async def _run_chunks(
-        self, chunks: Iterable[Own], name: str, *, send: bool, words: tuple[Own, ...] | None
-    ) -> bool | None:
+    async def _run_chunks(self, chunks: Iterable[Own], name: str, *, send: bool) -> bool | None:
         """None at the end of the script; before it, whether the shell continues."""
         arriving = iter(chunks)
         at_end = False
@@ -245,7 +239,6 @@ class Shell(CommandShell):
                 return True
             while items := self.buffer.scanner.read():
                 for number, item in enumerate(items):
-                    item = item if words is None else _with_words(item, words)
                     # The data of a COPY belong to its statement.
                     if not isinstance(item, CopyLines):
                         self.position.at(item.line)
@@ -348,7 +341,7 @@ class Shell(CommandShell):
         conditions = self.conditions
         depth = conditions.depth
         try:
-            running = command.run(self, args, item.name, item.words)
+            running = command.run(self, args, item.name)
             await self.foreground.interruptible(running, item.name)
         except ShellError as error:
             if error.in_command is None:
@@ -493,12 +486,3 @@ class Shell(CommandShell):
             # Background statements that were left running are written now.
             await asyncio.sleep(0)
             statistics.close()
-
-
-def _with_words(item: Item, words: tuple[Own, ...]) -> Item:
-    """A command with arguments that are not parsed; any other item as it is."""
-    if not isinstance(item, BackslashCommand):
-        return item
-    from sqlshell.shell.commands.command import quoted_word
-
-    return replace(item, args=" ".join(map(quoted_word, words)), words=words)

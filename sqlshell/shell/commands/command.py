@@ -104,15 +104,9 @@ class Command(Struct, frozen=True):
         """Whether the command sends the query buffer if `text` is the rest of its line."""
         return self.sends and not (text.strip() and self.verbatim)
 
-    async def run(self, shell: ShellComponents, text: Own, typed: str = "", words: Sequence[Own] | None = None) -> None:
-        """Run the command with the rest of its line, or with `words`, which the user gave as separate arguments.
-
-        Raises UsageError for arguments that do not match the usage.
-        """
-        if words is not None:
-            await self.body(shell, _args(self.name, [own_text(word) for word in words], []))
-        else:
-            await self.body(shell, self.parsed(shell.variables, text, typed))
+    async def run(self, shell: ShellComponents, text: Own, typed: str) -> None:
+        """Run the command with the rest of its line. Raises UsageError for arguments that do not match the usage."""
+        await self.body(shell, self.parsed(shell.variables, text, typed))
 
     def parsed(self, values: Mapping[str, Text], text: Own, typed: str = "") -> Args:
         """The arguments. Raises UsageError if they do not match the usage."""

@@ -48,7 +48,7 @@ class DryRun(Submitter):
         if self._runs(command, item):
             await carry_out(self._argument(name, args))
             return
-        if item.words is None and "`" not in item.args:
+        if "`" not in item.args:
             # Wrong arguments are errors here, too.
             command.parsed(self._variables, Own(item.args), item.name)
         typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"

@@ -23,10 +23,8 @@ def run_batch(
     exit_handler: ExitSignalHandler,
     *,
     single_transaction: bool = False,
-    words: tuple[Own, ...] | None = None,
 ) -> Exit:
     """Run scripts, each ("command", SQL) or ("file", path). A failure stops all of them, unless on_error is continue.
-    `words` are the arguments of the only command of these scripts, which are not parsed.
 
     With `single_transaction` all run in one transaction, which is rolled back if any statement fails.
 
@@ -58,9 +56,7 @@ def run_batch(
             for number, (kind, text) in enumerate(scripts, 1):
                 chunks = [text] if kind == "command" else shell.read(text)
                 name = "" if kind == "command" else "stdin" if text == "-" else text
-                if not await shell.run_script(chunks, name, words=words) or (
-                    shell.failures.stops and shell.exit != Exit.DONE
-                ):
+                if not await shell.run_script(chunks, name) or (shell.failures.stops and shell.exit != Exit.DONE):
                     if shell.exit != Exit.UNREAD and number < len(scripts):
                         shell.diagnostics.warn(_scripts_not_run(scripts[number:]))
                     break

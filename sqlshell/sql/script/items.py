@@ -7,7 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from sqlshell.origin import Foreign, Own, Text
+from sqlshell.origin import Foreign, Text
 from sqlshell.sql.analysis.lexed import Lexed
 
 
@@ -68,14 +68,12 @@ class BackslashCommand(Struct, frozen=True):
 
     `name` does not include the backslash. `args` is the rest of the line up to the next command outside quotes, as
     written and stripped. `line` (from 1) and `offset` (characters in the whole input) are those of the backslash.
-    `words` are the arguments of a subcommand of the program, which are not parsed again; `args` only shows them.
     """
 
     name: str
     args: str
     line: int
     offset: int
-    words: tuple[Own, ...] | None = None
 
 
 class CopyLines(Struct, frozen=True):
