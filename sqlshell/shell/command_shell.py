@@ -56,6 +56,8 @@ class CommandShell(ShellComponents, abc.ABC):
         """The backslash commands by name."""
 
     _restricted_by = ""
+    _runs_own = False
+    """Whether a script of the user's own runs."""
 
     @property
     def service(self) -> Service:
@@ -81,10 +83,6 @@ class CommandShell(ShellComponents, abc.ABC):
         from sqlshell.shell.local import LocalStatements
 
         return LocalStatements(self)
-
-    def show_progress(self, share: float | None, message: str) -> None:
-        """Show the progress of a command: a share (0 to 1, or None) and a text."""
-        self.foreground.show_progress(share, message)
 
     @contextlib.contextmanager
     def _acting(self) -> Iterator[None]:
@@ -251,10 +249,6 @@ class CommandShell(ShellComponents, abc.ABC):
         with self._acting():
             await self.copying.copy(copy)
 
-    def record(self, path: Own) -> None:
-        """Write a transcript to a file from now on; "" stops."""
-        self.submitter.record(path)
-
     async def replay(self, path: Own) -> None:
         """Run a transcript again."""
         from sqlshell.shell.records.replay import replay
@@ -329,6 +323,11 @@ class CommandShell(ShellComponents, abc.ABC):
     def restricted(self) -> bool:
         """Whether backslash commands are disabled by restrict()."""
         return bool(self._restricted_by)
+
+    @property
+    def commands_allowed(self) -> bool:
+        """Whether the run has backslash commands: always in a script of the user's own."""
+        return self._runs_own or self.modes.commands_allowed
 
     # The session.
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface.types import Kind
-from sqlshell.origin import Own, Text, own_text
+from sqlshell.origin import Own, own_text
 from sqlshell.output.typed.text_table import DISK_BYTES, text_table
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, StoredColumn, Table
@@ -148,23 +148,21 @@ class LocalStatements:
 
     async def run(self, sql: Own) -> None:
         """Run a statement, or the query buffer if `sql` is empty. Raises ShellError."""
-        pending = None if sql else self._components.buffer.scanner.take()
-        await self._run(pending.whole if pending is not None else own_text(sql))
-
-    async def _run(self, text: Text) -> None:
+        components, session = self._components, self._components.session
+        pending = None if sql else components.buffer.scanner.take()
+        text = pending.whole if pending is not None else own_text(sql)
         if not text.text.strip():
             raise UsageError("\\local requires a statement", "example: \\local select count(*) from _")
-        components, session = self._components, self._components.session
         local = await self._local_database()
         filled = components.variables.substitute(text)
-        sql = filled.text.strip().removesuffix(";")
-        if filled.foreign and len(split(sql, commands=False)) > 1:
+        alone = filled.text.strip().removesuffix(";")
+        if filled.foreign and len(split(alone, commands=False)) > 1:
             raise UsageError(
                 f"{filled.source} came from the service and contains several statements", "\\local runs one statement"
             )
-        start = filled.text.index(sql)
-        foreign = filled.part(start, start + len(sql)).foreign
-        statement = Statement(sql, 0, 0, True, foreign=foreign)
+        start = filled.text.index(alone)
+        foreign = filled.part(start, start + len(alone)).foreign
+        statement = Statement(alone, 0, 0, True, foreign=foreign)
         refuse_files(statement.lexed)
         # The statement may write files, and its input came from the service.
         await session.connection.policy.check(statement.lexed, components.front_end.ask)

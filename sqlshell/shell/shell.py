@@ -65,8 +65,6 @@ class Shell(CommandShell):
     _leaving = False
     _ended_by: ShellError | None = None
     """The error that ended the last script before its end."""
-    _runs_own = False
-    """Whether a script of the user's own runs, whose commands are always allowed."""
 
     @functools.cached_property
     def commands(self) -> Mapping[str, Command]:
@@ -104,10 +102,6 @@ class Shell(CommandShell):
 
         assert isinstance(self.submitter, DryRun)
         return PrintedCopy(self, self.submitter)
-
-    @property
-    def _commands_allowed(self) -> bool:
-        return self._runs_own or self.modes.commands_allowed
 
     @property
     def exit(self) -> Exit:
@@ -304,8 +298,7 @@ class Shell(CommandShell):
         active, script = self.conditions.active, self.front_end.progress.script
         if script is not None and len(self.position.scripts) == 1:
             script.at(item)
-        allowed = self._commands_allowed and not self.restricted
-        if (item.copies or is_copy(item.lexed)) and await self._copy.run_statement(item, commands_allowed=allowed):
+        if (item.copies or is_copy(item.lexed)) and await self._copy.run_statement(item):
             return
         if active and item.has_failed_command and not item.terminated:
             self.diagnostics.warn("the unfinished statement was not run because a command in it failed")
@@ -320,11 +313,12 @@ class Shell(CommandShell):
             raise UsageError(
                 f"\\{item.name}: backslash commands are disabled by \\restrict", "\\unrestrict KEY enables them again"
             )
-        if await self._copy.run_command(item, commands_allowed=self._commands_allowed):
+        if await self._copy.run_command(item):
             return
-        if not self._commands_allowed:
-            typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
-            raise UsageError(f"{typed}: backslash commands are disabled (--no-commands)")
+        if not self.commands_allowed:
+            from sqlshell.shell.commands.command import as_typed
+
+            raise UsageError(f"{as_typed(item.name)}: backslash commands are disabled (--no-commands)")
         if not self.conditions.active and item.name not in CONDITION_COMMANDS:
             return
         from sqlshell.shell.commands.command import find

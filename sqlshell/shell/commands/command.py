@@ -164,14 +164,14 @@ def find(commands: Mapping[str, Command], name: str) -> Command:
     if _COMBINED.fullmatch(name) and len(set(name)) == len(name):
         return commands["dt"]
     if there := command_remedy(name):
-        raise UsageError(f"unknown command {_shown(name)}", there)
+        raise UsageError(f"unknown command {as_typed(name)}", there)
     # Names of other shells, such as .tables and !tables, are suggested to those who type one.
-    alike = [known for known in commands if _shown(known)[0] == _shown(name)[0]]
-    hint = did_you_mean(name, alike, "\\? lists the commands", most=3, shown=_shown)
-    raise UsageError(f"unknown command {_shown(name)}", hint)
+    alike = [known for known in commands if as_typed(known)[0] == as_typed(name)[0]]
+    hint = did_you_mean(name, alike, "\\? lists the commands", most=3, shown=as_typed)
+    raise UsageError(f"unknown command {as_typed(name)}", hint)
 
 
-def _shown(name: str) -> str:
+def as_typed(name: str) -> str:
     """The name of a command as typed: commands of other shells have no backslash."""
     return name if name[:1] in {".", "!"} and len(name) > 1 else f"\\{name}"
 

@@ -42,7 +42,7 @@ async def download(shell: CommandShell, args: Args) -> None:
         raise UsageError(f"\\download: unexpected argument {rest[1]!r}", "usage: \\download TYPE NAME [FILE] [--force]")
     place = download_path(args.own(1), rest[0] if rest else EMPTY)
     done = await shell.service.download(
-        args[0], args[1], place, shell.session.context, force=force, progress=shell.show_progress
+        args[0], args[1], place, shell.session.context, force=force, progress=shell.foreground.show_progress
     )
     checked = "verified" if done.checked else "not verified: the service sent no checksum"
     resumed = f", resumed after {format_count(done.resumed, 'byte')}" if done.resumed else ""

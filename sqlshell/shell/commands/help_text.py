@@ -10,7 +10,7 @@ from typing import cast
 
 from sqlshell.output.writer import Role
 from sqlshell.runtime.streams import in_locale
-from sqlshell.shell.commands.command import Command
+from sqlshell.shell.commands.command import Command, as_typed
 from sqlshell.shell.commands.examples import EXAMPLES
 
 NARROWEST = 50
@@ -91,7 +91,7 @@ def overview(commands: Collection[Command], width: int, *, columns: int = 1) -> 
 
 def explanation(item: Command, width: int, *, keys: bool) -> str:
     """The help of a command and its examples; with `keys`, how to run them at the prompt."""
-    also = ", ".join(name if name[0] in ".!" else f"\\{name}" for name in item.aliases)
+    also = ", ".join(map(as_typed, item.aliases))
     lines = [f"\\{item.name} {item.usage}".rstrip()]
     for text in [*_paragraphs(item.help), *([f"Also {also}"] if also else [])]:
         lines += wrapped(text, width, "  ") or [""]

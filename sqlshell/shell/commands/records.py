@@ -55,7 +55,7 @@ async def transcript(shell: CommandShell, args: Args) -> None:
     """Record statements and their outcomes in a file. Each is a line of JSON. Without FILE, stop recording.
 
     sqlshell replay FILE and \\replay FILE run the statements again and print the differences."""
-    shell.record(args.own(0) if args else EMPTY)
+    shell.submitter.record(args.own(0) if args else EMPTY)
 
 
 @command("replay", "FILE")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from sqlshell.origin import Own, Text
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.command_shell import CommandShell
+from sqlshell.shell.commands.command import as_typed
 from sqlshell.shell.commands.lexing import commands_in, quoted_commands
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.submitting import CarryOut, Submitter, Use
@@ -51,9 +52,8 @@ class DryRun(Submitter):
         if "`" not in item.args:
             # Wrong arguments are errors here, too.
             command.parsed(self._variables, Own(item.args), item.name)
-        typed = item.name if item.name[:1] in {".", "!"} and item.name != "!" else f"\\{item.name}"
         self._depends = self._depends or name in _SETS_VARIABLES
-        shown = printable(f"{typed} {item.args}".rstrip())
+        shown = printable(f"{as_typed(item.name)} {item.args}".rstrip())
         if not command.sends_with(item.args):
             self.print(f" {shown} (not run)")
             return
@@ -121,11 +121,11 @@ class PrintedCopy(InlineCopy):
         self._first = self._lines = 0
         """The first line of the data that arrive, and their number so far."""
 
-    async def run_statement(self, item: Statement, *, commands_allowed: bool) -> bool:
+    async def run_statement(self, item: Statement) -> bool:
         """Leave the statement to the dry run."""
         return False
 
-    async def run_command(self, item: BackslashCommand, *, commands_allowed: bool) -> bool:
+    async def run_command(self, item: BackslashCommand) -> bool:
         """Leave the command to the dry run."""
         return False
 

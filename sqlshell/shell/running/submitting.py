@@ -253,11 +253,13 @@ class Submitter:
 
     async def check_describable(self, sql: Sql, command: str) -> None:
         """Raise UsageError if a statement that may write would run for its columns."""
-        from sqlshell.sql.analysis.effects import first_without_rows
+        from sqlshell.sql.analysis.effects import effects, first_without_rows
 
         # The engine describes all statements, except those that the service carries out, which return no rows.
-        if first_without_rows(lexed(sql)) or not await self._session.connection.service.describes():
-            require_read_only(sql, command)
+        if not first_without_rows(lexed(sql)) and await self._session.connection.service.describes():
+            return
+        if (writing := next((effect for effect in effects(sql) if effect.writes), None)) is not None:
+            raise UsageError(f"\\{command} has to run the statement, but {writing.name} may write", "use \\g to run it")
 
     async def send(self, submission: LexedSubmission) -> None:
         """Run a statement that the shell itself made, and show nothing of it. Raises ShellError."""
@@ -311,15 +313,6 @@ async def discard(result: Result) -> Summary:
     """Consume a result without showing it."""
     await result.batches.aclose()
     return Summary(0, True)
-
-
-def require_read_only(sql: Sql, command: str) -> None:
-    """Raise UsageError if a command would run a statement that may write."""
-    from sqlshell.sql.analysis.effects import effects
-
-    writing = next((effect for effect in effects(sql) if effect.writes), None)
-    if writing is not None:
-        raise UsageError(f"\\{command} has to run the statement, but {writing.name} may write", "use \\g to run it")
 
 
 def require_rows(sql: Sql, command: str) -> None:

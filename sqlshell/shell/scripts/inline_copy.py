@@ -40,11 +40,11 @@ class InlineCopy:
             self._input.close()
             self._input, self._command_text = before
 
-    async def run_statement(self, item: Statement, *, commands_allowed: bool) -> bool:
+    async def run_statement(self, item: Statement) -> bool:
         """Carry out a COPY; False if the service runs it. Raises ShellError."""
         active = self._shell.conditions.active and not item.has_failed_command
         if not item.copies:
-            if not active or not commands_allowed or item.background:
+            if not active or not self._shell.commands_allowed or self._shell.restricted or item.background:
                 return False
             return await self._shell.copying.copy_file(item)
         if not active:
@@ -64,11 +64,11 @@ class InlineCopy:
         for _ in range(item.copies if item.terminated else 0):
             self._input.expect(None)
 
-    async def run_command(self, item: BackslashCommand, *, commands_allowed: bool) -> bool:
+    async def run_command(self, item: BackslashCommand) -> bool:
         """Carry out a `\\copy … FROM STDIN`; False for other commands, and if it may not run. Raises ShellError."""
         if item.name != "copy" or not copies_from_stdin(f"copy {item.args}"):
             return False
-        if not (commands_allowed and self._shell.conditions.active):
+        if not (self._shell.commands_allowed and self._shell.conditions.active):
             self._input.expect(None)
             return False
         await self._run(item, f"copy {item.args}", data_follow=True)
