@@ -83,6 +83,7 @@ def test_the_places_of_bad_rows_in_a_file_that_only_duckdb_unpacks(tmp_path: Pat
         (b'n,t\n1,"a\\"b"\nx,"b\\""\n', "FORMAT csv, HEADER, ESCAPE '\\'", 3, 'x,"b\\""'),
         (b'n,t\n1,"a\nx,"b\n', "FORMAT csv, HEADER, QUOTE '', ESCAPE ''", 3, 'x,"b'),
         (b"# one\nn,t\n1,a\nx,b\n", "", 4, "x,b"),
+        (b"# one\n\nn,t\n1,a # y\nx,b\n", "", 5, "x,b"),
         (b"n,t\n1,\xe9\nx,\xe9\n", "ENCODING latin1, SNIFF", 3, "x,\xe9"),
         (b"1,a\n2,b\nx,c\n", "FORMAT csv", 3, "x,c"),
         (b"x,c\n2,b\n", "FORMAT csv", 1, "x,c"),
@@ -93,6 +94,14 @@ def test_the_place_of_a_bad_row_in_a_file_of_another_form(
 ) -> None:
     [reject] = Loaded(tmp_path, "a.csv", data, options=options, n="INTEGER", t="VARCHAR").rejects
     assert (reject.line, reject.row) == (line, row)
+
+
+@pytest.mark.parametrize("options", ["", "FORMAT csv, HEADER"])
+@pytest.mark.parametrize("before", ["# one\n", "# one\n# two, three\n\n"])
+def test_only_lines_before_the_header_are_comments(tmp_path: Path, before: str, options: str) -> None:
+    data = f"{before}n,t\n1,a # x\n2,#\n# 3,c\n".encode()
+    loaded = Loaded(tmp_path, "a.csv", data, options=options, n="INTEGER", t="VARCHAR")
+    assert (loaded.rows, [reject.row for reject in loaded.rejects]) == ([("1", "a # x"), ("2", "#")], ["# 3,c"])
 
 
 def test_the_place_of_a_bad_row_in_a_file_of_one_column(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import itertools
 import mmap
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -341,6 +342,10 @@ class DataFile:
                 raise
             # In a short file one unterminated quote is enough. It is found again when the rows are read.
             dialect = sniff({**given, "quote": "''", "escape": "''"})
+        if (comment := _bare(dialect["Comment"])) and "comment" not in given:
+            # Only lines before the header are left out: the reader would also cut values at the sign.
+            skip = str(self._commented(comment, given, size))
+            return self._sniffed({**given, "comment": "''", "skip": skip}, known, size)
         headed = bool(dialect["HasHeader"])
         found = {"delim": literal(_bare(dialect["Delimiter"])), "quote": literal(_bare(dialect["Quote"]))}
         first = {**found, **given, "skip": str(dialect["SkipRows"])}
@@ -364,6 +369,14 @@ class DataFile:
             if dialect[option] and not str(dialect[option]).startswith(ISO_DATE):
                 reader[name] = literal(dialect[option])
         return columns, headed, reader
+
+    def _commented(self, sign: str, given: Mapping[str, str], size: str) -> int:
+        """The number of lines at the beginning that begin with the sign."""
+        encoding = f", encoding = {given['encoding']}" if "encoding" in given else ""
+        rows = self.connection.execute(
+            f"SELECT j FROM read_csv({literal(self.path)}, {LINES}, {size}{encoding}) LIMIT {SAMPLE}"
+        ).fetchall()
+        return sum(1 for _ in itertools.takewhile(lambda row: (row[0] or sign).lstrip("\ufeff").startswith(sign), rows))
 
     def _first(self, arguments: Mapping[str, str], size: str) -> list[str]:
         """The values of the first row."""
