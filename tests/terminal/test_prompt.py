@@ -512,6 +512,8 @@ def test_escape_closes_the_menu_and_a_search_says_that_it_finds_nothing(terminal
     terminal.wait("no match in the history")
     terminal.type("\x7f" * 4 + "ndl")
     terminal.wait("accepts")
+    terminal.type("\x03")
+    terminal.wait(lambda text: "history:" not in text and text.rstrip().splitlines()[-1].endswith("exit"))
 
 
 def test_an_editor_that_is_missing_is_reported_and_a_pasted_tab_is_blank(tmp_path: Path) -> None:

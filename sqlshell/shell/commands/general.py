@@ -27,7 +27,7 @@ VARIABLES = (
     " identifier, :{?NAME} by TRUE if it is set and FALSE otherwise.",
     "Options of the shell:",
     "  ON_ERROR_STOP (on, off): stop a script at a failure",
-    "  ECHO (none, queries, all): print statements before they run",
+    "  ECHO (none, errors, queries, all): print statements before they run",
     "  QUIET (on, off): suppress messages",
     "  VERBOSITY (default, terse, verbose, sqlstate): detail of error messages",
     "  SINGLELINE (on, off): at the prompt, Enter sends a statement without ;",
