@@ -30,29 +30,6 @@ def explorer(tmp_path: Path) -> Iterator[Terminal]:
 
 
 @pytest.mark.slow("a terminal")
-def test_walking(explorer: Terminal) -> None:
-    screen = explorer.screen()
-    assert screen.splitlines()[0].split("│")[0].split() == ["id"]
-    assert "NULL" in screen
-    explorer.type("G")
-    explorer.wait("name 24999")
-    explorer.wait("row 25,000 of 25,000")
-    explorer.type("g")
-    explorer.wait("name 0 ")
-    explorer.type(":12,345\r")
-    explorer.wait("row 12,345 of")
-    explorer.wait("name 12344")
-    explorer.type("cpri\r")
-    explorer.wait("│ price ")
-    explorer.type("jjl")
-    explorer.wait("row 12,347 of")
-    explorer.type("h\x1b[6~")
-    explorer.wait("row 12,36")
-    explorer.type(":nonsense\r")
-    explorer.wait("not a row number")
-
-
-@pytest.mark.slow("a terminal")
 def test_searching_over_partitions(explorer: Terminal) -> None:
     explorer.type("/name 19\\d{3}$\r")
     explorer.wait("row 19,001 of")
@@ -67,28 +44,6 @@ def test_searching_over_partitions(explorer: Terminal) -> None:
     explorer.type("&nowhere at all\r")
     explorer.wait("no rows │")
     assert "Warning" not in explorer.screen()
-
-
-def test_sorting_and_filtering_say_of_what(explorer: Terminal) -> None:
-    explorer.type("cprice\r]")
-    explorer.wait("price bigint │ sorted by price desc │")
-    explorer.type("&99\r")
-    explorer.wait("matches '99'")
-    explorer.type("=")
-    explorer.wait("of 25,000")
-    explorer.wait(lambda text: "matches '99'" not in text)
-
-
-def test_sorting_and_filtering_without_a_file_of_the_result(tmp_path: Path) -> None:
-    opened = Terminal(tmp_path, "-q", rows=20, columns=100)
-    opened.prompt()
-    opened.enter("select i as id, i % 1000 as price, i as a, i as b, i as c from range(25000) t(i) \\browse")
-    opened.wait("row 1 of 25,000")
-    opened.type("cprice\r]")
-    opened.wait("sorted by price desc (only the 10,000 rows in memory)")
-    opened.type("s")
-    opened.wait("only the 10,000 rows in memory, of 25,000")
-    opened.close()
 
 
 @pytest.mark.slow("a terminal")
@@ -109,37 +64,6 @@ def test_all_rows_of_a_large_result_are_sorted_and_filtered(tmp_path: Path) -> N
     opened.type("q=")
     opened.wait("row 10 of 60,000")
     opened.close()
-
-
-def test_columns(explorer: Terminal) -> None:
-    explorer.type("l-")
-    explorer.wait("1 hidden column")
-    assert "name 1" not in explorer.screen()
-    explorer.type("+")
-    explorer.wait(lambda text: "hidden" not in text)
-    explorer.type("0}")
-    explorer.wait(lambda text: text.splitlines()[0].split("│")[0].split() == ["name"])
-    explorer.type("f")
-    explorer.type(">>>>>>>>>>$")
-    explorer.wait("│ half ")
-    assert "id" in explorer.screen().splitlines()[0]
-
-
-@pytest.mark.slow("a terminal")
-def test_values_and_statistics(explorer: Terminal) -> None:
-    explorer.type("cdoc\r\r")
-    explorer.wait('"b": [')
-    explorer.type("q")
-    explorer.wait("row 1 of")
-    explorer.type("chalf\rs")
-    explorer.wait("nulls     12,500")
-    explorer.type("q")
-    explorer.type("cprice\rs")
-    explorer.wait("mean      499.5")
-    explorer.type("q?")
-    explorer.wait("freeze the columns")
-    explorer.type("q")
-    explorer.wait("row 1 of")
 
 
 @pytest.mark.slow("a terminal")
