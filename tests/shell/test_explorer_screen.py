@@ -326,10 +326,27 @@ def test_columns_that_are_resized_moved_frozen_and_hidden() -> None:
 
 def test_columns_beyond_the_screen_are_counted() -> None:
     async def work() -> None:
-        async with opened(Partitions(numbered(2)), width=20) as seen:
-            assert (await seen.screen()).split("\n")[-1].startswith(" row 1 of 2 │ column")
-            await seen.press("l")
-        assert "column 2 of 3: name varchar" in "".join(text for _, text, *_ in seen.explorer._status())
+        async with opened(Partitions(numbered(2)), width=65) as seen:
+            widened = await seen.press(*">" * 12, "l")
+            assert status(widened) == f"row 1 of 2 │ column 2 of 3: name varchar │ {HELP}"
+
+    run(work)
+
+
+def test_a_narrow_screen_says_how_to_leave() -> None:
+    async def work() -> None:
+        async with opened(Partitions(numbered(2)), width=40) as seen:
+            assert status(await seen.screen()) == f"row 1 of 2 │ {HELP}"
+
+    run(work)
+
+
+def test_a_long_value_has_the_width_that_is_left() -> None:
+    async def work() -> None:
+        async with opened(Partitions([["1", "x" * 70, "{}"]]), width=110) as seen:
+            assert "x" * 70 in await seen.screen()
+        async with opened(Partitions([["1", "x" * 70, "{}"]]), width=80) as seen:
+            assert f" {'x' * 66}… " in await seen.screen()
 
     run(work)
 
@@ -694,14 +711,14 @@ def test_all_rows_are_arranged_and_counted_by_the_file_of_the_service() -> None:
 
 @pytest.mark.parametrize(
     ("state", "counts", "said"),
-    [("01R01", True, "only the first 3 rows │ "), ("00000", True, ""), ("00000", False, "")],
+    [("01R01", True, "the first "), ("00000", True, ""), ("00000", False, "")],
 )
 def test_a_result_that_ends_at_a_limit(state: str, counts: bool, said: str) -> None:
     async def work() -> None:
         result = await Partitions(numbered(3), state=state).result()
         result.row_counts = result.row_counts if counts else None
         async with opened(result, width=100) as seen:
-            assert status(await seen.screen()) == f"row 1 of 3 │ {said}id integer │ {HELP}"
+            assert status(await seen.screen()) == f"row 1 of {said}3 │ id integer │ {HELP}"
 
     run(work)
 

@@ -348,16 +348,13 @@ class TableWriter(SampledWriter):
         rich = self._screen is not None
         if rich and layout.align == "right":
             form, column = self._numbers(text, layout, whole=whole)
-        elif layout.role == "boolean":
-            looks = {each: self._boolean(each, width) for each in set(text.texts)}
-            column = [looks[each] for each in text.texts]
         elif rich and colors.code("dim") and is_nested(self._columns[number]):
             column = [colors.names(each) for each in text.justified(width, "left")]
         elif whole and text.even:
             column, form = text.texts, f"%{'-' if layout.align == 'left' else ''}{width}s"
         else:
             column = text.justified(width, layout.align)
-        if layout.role is not None and layout.role != "boolean" and (code := colors.code(layout.role)):
+        if layout.role is not None and (code := colors.code(layout.role)):
             form = f"{code}{form}{RESET}"
         if whole:
             return form, column
@@ -386,10 +383,6 @@ class TableWriter(SampledWriter):
         if whole and layout.digits <= UNGROUPED and "-" not in "".join(texts):
             return f"%{width}s", texts
         return "%s", self._colors.numbers([each.rjust(width) for each in texts], fraction, layout.digits)
-
-    def _boolean(self, text: str, width: int) -> str:
-        role: Role = "dim" if text.lower() in {"false", "f", "0"} else "boolean"
-        return self._colors.painted(justify(text, width, "left"), role)
 
     def _tall_row(self, number: int, columns: Sequence[_Drawn], drawn: Sequence[str], forms: Sequence[str]) -> str:
         """A row in which a value has several lines, without its last line break."""

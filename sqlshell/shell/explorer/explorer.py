@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from prompt_toolkit.key_binding.key_bindings import NotImplementedOrNone
 
 from sqlshell.errors import ShellError
-from sqlshell.output.text.cells import printable
+from sqlshell.output.text.cells import cells, printable
 from sqlshell.output.text.lines import wrapped
 from sqlshell.output.text.type_names import simple_type
 from sqlshell.output.writer import WriterOptions
@@ -202,15 +202,22 @@ class Explorer:
         shown = grid.current
         hidden = len(grid.columns) - len(grid.visible)
         place = f"column {grid.place + 1:,} of {len(grid.visible):,}: " if grid.cut else ""
+        rows = f"{grid.count:,}"
+        if pages.truncated or pages.limited:
+            rows = f"{'' if grid.source is pages else f'{rows} of '}the first {pages.total:,}"
         parts = [
-            f"row {grid.row + 1:,} of {grid.count:,}" if grid.count else "no rows",
-            f"only the first {format_count(pages.total, 'row')}" if pages.truncated or pages.limited else "",
+            f"row {grid.row + 1:,} of {rows}" if grid.count else "no rows",
             f"{place}{printable(shown.column.name)} {printable(simple_type(shown.column.exact_type))}",
             self.sorted,
             format_count(hidden, "hidden column") if hidden else "",
             self.message or "? for help, q to quit",
         ]
-        return [("", " " + in_locale(" │ ").join(part for part in parts if part))]
+        parts = [part for part in parts if part]
+        bar, width = in_locale(" │ "), self.app.output.get_size().columns
+        while len(parts) > 2 and cells(bar.join(parts)) >= width:
+            # The way out is said as long as there is room for it.
+            del parts[-2]
+        return [("", " " + bar.join(parts))]
 
 
 class _Table(UIControl):

@@ -44,6 +44,8 @@ class GridColumn(Struct):
     hidden: bool = False
     chosen: bool = False
     """Whether the user has set its width."""
+    extra: int = 0
+    """The cells of its width that no other column needs at the moment."""
     role: Role | None = None
     """The color that its values share."""
 
@@ -154,7 +156,7 @@ class Grid:
 
     def resize(self, by: int) -> None:
         self.current.width = max(NARROWEST, self.current.width + by)
-        self.current.chosen = True
+        self.current.chosen, self.current.extra = True, 0
 
     def shift(self, by: int) -> None:
         """Swap the current column with its visible neighbor."""
@@ -183,7 +185,11 @@ class Grid:
         self._heads = 1 + (height >= LEAST_WITH_TYPES)
         self.height = max(1, height - self._heads)
         self.go(self.row, self.place)
-        self._fit([row for row in map(self.line, range(self.top, self.top + self.height)) if row])
+        rows = [row for row in map(self.line, range(self.top, self.top + self.height)) if row]
+        for shown in self.columns:
+            shown.width, shown.extra = shown.width - shown.extra, 0
+        self._fit(rows)
+        self._spread(rows, width - self._side)
         columns = self._columns(width - self._side)
         self.cut = len(columns) < len(self.visible)
         lines = [self._names(columns, width)]
@@ -275,6 +281,17 @@ class Grid:
             heads = [printable(shown.column.name), short_type(shown.column.exact_type)]
             texts = [*heads[: self._heads], *(_first(row[shown.at] or "NULL", shown.column) for row in rows)]
             shown.width = max(shown.width, NARROWEST, min(WIDEST, max(map(cells, texts))))
+
+    def _spread(self, rows: Sequence[Row], width: int) -> None:
+        """Show more of long values if the screen has room beside all columns."""
+        left = width + 1 - sum(shown.width + EDGES for shown in self.visible)
+        for shown in self.visible:
+            if left > 0 and shown.width == WIDEST and not shown.chosen:
+                values = [row[shown.at] or "" for row in rows]
+                longest = max((cells(_shown(value[: WIDEST + left], shown.column)) for value in values), default=0)
+                shown.extra = max(0, min(left, longest - WIDEST))
+                shown.width += shown.extra
+                left -= shown.extra
 
     def _fitted(self, text: str, width: int, *, right: bool = False) -> str:
         """A text in exactly that many cells; a longer text ends in an ellipsis."""

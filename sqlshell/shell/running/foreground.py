@@ -392,12 +392,13 @@ class Foreground:
             parts.append(format_count(len(result.columns), "column"))
         if look.left_out:
             count = len(result.columns)
-            parts.append(f"{count - look.left_out:,} of {count:,} columns (F5 shows all)")
+            parts.append(f"{count - look.left_out:,} of {count:,} columns")
+        if look.shortened:
+            parts.append(f"{format_count(look.shortened, 'value')} cut")
+        if look.left_out or look.shortened:
+            parts[-1] += " (F5 shows all)"
         if self._diagnostics.verbose or self._session.options.timing:
             parts.append(duration(seconds))
-        if look.shortened:
-            remedy = "" if look.left_out else " (\\pset maxwidth 0 shows all)"
-            parts.append(f"{format_count(look.shortened, 'value')} cut{remedy}")
         if self._diagnostics.verbose:
             parts += [byte_size(size)] if size else []
             parts += [f"statement {result.statement_id}"] if result.statement_id else []
