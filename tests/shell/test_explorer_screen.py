@@ -346,7 +346,7 @@ def test_a_long_value_has_the_width_that_is_left() -> None:
         async with opened(Partitions([["1", "x" * 70, "{}"]]), width=110) as seen:
             assert "x" * 70 in await seen.screen()
         async with opened(Partitions([["1", "x" * 70, "{}"]]), width=80) as seen:
-            assert f" {'x' * 66}… " in await seen.screen()
+            assert f" {'x' * 65}… " in await seen.screen()
 
     run(work)
 
