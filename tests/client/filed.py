@@ -11,10 +11,11 @@ from sqlshell.client.target import Target
 from sqlshell.result import Column
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Outcome, RunOptions
+from sqlshell.service.results.results import Discard
 from tests.service.values import DEEPER, OTHERS, SCALARS, WRAPPED
 
 
-class Sink:
+class Sink(Discard):
     """A sink with a place for the engine's file."""
 
     def __init__(self, path: Path) -> None:
@@ -25,9 +26,6 @@ class Sink:
 
     def file(self) -> Path:
         return self.path
-
-    def grown(self, size: int) -> None:
-        return
 
 
 class Source:

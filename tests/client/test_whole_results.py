@@ -25,6 +25,7 @@ from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Batch, Column, FileUnavailable
 from sqlshell.service.engines.duckdb import rows
 from sqlshell.service.engines.engine import RunOptions
+from sqlshell.service.results.results import Discard
 from sqlshell.service.results.time_zones import in_zone
 from tests.client.filed import Sink, Source, values_of
 from tests.service.values import SCALARS
@@ -133,7 +134,7 @@ def test_every_type_in_every_format(source: Source, kind: str) -> None:
             assert whole, (name, column)
 
 
-class TextSink:
+class TextSink(Discard):
     """A sink that keeps rows as text."""
 
     def __init__(self) -> None:
@@ -141,12 +142,6 @@ class TextSink:
 
     def keep(self, rows: Sequence[str]) -> None:
         self.rows += rows
-
-    def file(self) -> None:
-        return
-
-    def grown(self, size: int) -> None:
-        return
 
 
 @pytest.mark.slow("large results")

@@ -15,6 +15,7 @@ from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.duckdb.published import PublishedRelations
 from sqlshell.service.engines.engine import FOLDERS, SPOOL, SYSTEM_FOLDER, Limits, Listing, Rights, RunOptions
 from sqlshell.service.failure import Failure
+from sqlshell.service.results.results import Discard
 
 CONTENT = "what nobody may read"
 """The content of a file that is none of the organization's."""
@@ -235,7 +236,7 @@ class World:
                 yield f"DROP SCHEMA {_quoted(database)}.{_quoted(schema)} CASCADE"
 
 
-class Nowhere:
+class Nowhere(Discard):
     """A sink that forgets what it gets, except for large results, which the engine writes to a file.
 
     Nobody may get CONTENT.
@@ -249,9 +250,6 @@ class Nowhere:
 
     def file(self) -> Path:
         return self._path
-
-    def grown(self, size: int) -> None:
-        return
 
 
 def broken(before: State, after: State, rights: Rights) -> str:

@@ -118,7 +118,7 @@ def test_the_space_of_a_file_is_counted_while_it_is_written(tmp_path: Path) -> N
     nothing_is_taken()
 
 
-class Filed:
+class Filed(Discard):
     """A sink that takes a file alone."""
 
     def __init__(self, path: Path) -> None:
@@ -129,9 +129,6 @@ class Filed:
 
     def file(self) -> Path:
         return self._path
-
-    def grown(self, size: int) -> None:
-        return
 
 
 @pytest.fixture

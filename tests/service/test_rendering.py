@@ -14,6 +14,7 @@ from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
+from sqlshell.service.results.results import Discard
 from sqlshell.service.results.time_zones import in_zone
 from tests.cases import texts
 from tests.service.values import every_value
@@ -22,7 +23,7 @@ ZONES = ("UTC", "Europe/Berlin", "Asia/Kolkata")
 ShownColumn = tuple[list[ColumnInfo], list[list[list[str | None]]]]
 
 
-class Kept:
+class Kept(Discard):
     """A sink with a place for the engine's file."""
 
     def __init__(self, path: Path) -> None:
@@ -34,9 +35,6 @@ class Kept:
 
     def file(self) -> Path:
         return self.path
-
-    def grown(self, size: int) -> None:
-        return
 
 
 class Full(Kept):

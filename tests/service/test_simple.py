@@ -15,13 +15,14 @@ from sqlshell.service.engines.duckdb import rows
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.engine import Outcome, RunOptions
 from sqlshell.service.failure import Failure
+from sqlshell.service.results.results import Discard
 from sqlshell.sql.identifiers import literal
 from tests.cases import lines
 
 CONNECTION = DuckdbConnection(duckdb.connect())
 
 
-class Kept:
+class Kept(Discard):
     def __init__(self) -> None:
         self.rows: list[list[str | None]] = []
 
@@ -30,9 +31,6 @@ class Kept:
 
     def file(self) -> None:
         raise AssertionError("a small result needs no file")
-
-    def grown(self, size: int) -> None:
-        return
 
 
 def ran(sql: str, *, in_python: bool) -> tuple[Outcome, list[list[str | None]]]:

@@ -11,6 +11,7 @@ import pytest
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.duckdb.instance import DuckdbEngine
 from sqlshell.service.engines.engine import RunOptions
+from sqlshell.service.results.results import Discard
 from tests.cases import rows
 
 TABLE = [
@@ -19,7 +20,7 @@ TABLE = [
 ]
 
 
-class Kept:
+class Kept(Discard):
     """A sink that holds the rows."""
 
     def __init__(self, rows: list[str]) -> None:
@@ -30,9 +31,6 @@ class Kept:
 
     def file(self) -> Path:
         raise AssertionError("no result of these is large")
-
-    def grown(self, size: int) -> None:
-        return
 
 
 def answer(sql: str, options: RunOptions | None = None) -> tuple[list[ColumnInfo], list[list[str | None]], str]:

@@ -62,6 +62,9 @@ class Sink(Protocol):
     def grown(self, size: int) -> None:
         """Count the bytes that the file of the result has now. Raises Failure if there is not enough space."""
 
+    def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
+        """Store the rows where they are found later; `filed` is that of the Outcome. It blocks, and raises OSError."""
+
 
 class Outcome(Struct, frozen=True):
     """The result of a statement except its rows.
@@ -187,8 +190,8 @@ class Traits(Struct, frozen=True):
     `initial_schema` is the one in which sessions begin, `default_timezone` the time zone of statements whose request
     has none ("": that of the engine's own session). `hidden_databases` are not shown, and `reserved_names`, in lower
     case, are names that users' databases and stores cannot have. `interface_sql`: statements may use the SQL of the
-    interface, which the engine translates. `awaited`: its sessions are AsyncSessions, whose statements occupy no
-    thread. `text_in_files`: files of results contain what the engine printed, of which convert() makes typed values.
+    interface, which the engine translates. `text_in_files`: files of results contain what the engine printed, of which
+    convert() makes typed values.
     """
 
     initial_schema: str = "main"
@@ -196,7 +199,6 @@ class Traits(Struct, frozen=True):
     hidden_databases: Collection[str] = ()
     reserved_names: Collection[str] = ()
     interface_sql: bool = False
-    awaited: bool = True
     text_in_files: bool = False
 
 
@@ -254,7 +256,8 @@ class EngineSession(Protocol):
         """The session's time zone: that of the latest request or of a later SET TimeZone. Before both it is ""."""
 
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
-        """Run one statement and pass its rows to `sink`."""
+        """Run one statement and pass its rows to `sink`. If the statement changes data and can be undone, the sink may
+        be finished before it is committed."""
 
     def use(self, database: str, schema: str) -> None:
         """Change the database and schema; "" is the current database or its first schema."""
@@ -300,29 +303,6 @@ class LocalSession(EngineSession, Protocol):
 
     def listed(self, sql: str) -> Rows:
         """Return the rows of the service's own query, as the session sees them. Raises Failure."""
-
-
-Begun = Callable[[str], None]
-"""Takes the engine's ID of the operation that a statement became, for ExternalEngine.reattach()."""
-
-Store = Callable[[Sequence[tuple[int, int]] | None], None]
-"""Stores the rows that the sink of a statement has taken, where they are to be found later. It blocks, and raises
-OSError. Its value is `filed` of the Outcome.
-"""
-
-
-class AsyncSession(EngineSession, Protocol):
-    """A session whose statements are awaited and occupy no thread (`Traits.awaited`).
-
-    The server may lose the session at any time. The running statement then fails with 57P02, an open transaction is
-    "failed", and the next statement makes the session again, with its database, schema and time zone.
-    """
-
-    async def execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
-        """Run one statement and pass its rows to `sink`, as run() does. Waiting for room in the sink, it reads nothing
-        from the server. If the statement changes data and can be undone, `store` is called before it is committed.
-        Called from the service's event loop. Raises Failure, and the errors of `sink` and `store`.
-        """
 
 
 class Engine(Protocol):
@@ -411,17 +391,25 @@ class LocalEngine(Engine, Protocol):
 
 
 class ExternalEngine(Engine, Protocol):
-    """An engine whose server several processes of the service can share."""
+    """An engine whose server several processes of the service can share.
+
+    The server may lose a session at any time. Its running statement then fails with 57P02, an open transaction is
+    "failed", and the next statement makes the session again, with its database, schema and time zone.
+    """
 
     def server(self) -> str:
         """Return what distinguishes the server, and its database, from others; it contains no secret. Raises
         Failure."""
 
+    def operation(self, session: EngineSession) -> str:
+        """Return the ID of the operation that the next statement of a session will be, for reattach() (`reattaching`).
+        Never waits."""
+
     async def reattach(
         self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[EngineSession], None]
     ) -> Outcome:
-        """Wait for an operation that AsyncSession.execute() began, perhaps in another process, and pass all its
-        rows to `sink` (`reattaching`). `attached` is called with the session that can interrupt it. Called from the
+        """Wait for an operation that a session began, perhaps in another process, and pass all its rows to `sink`
+        (`reattaching`). `attached` is called with the session that can interrupt it. Called from the
         service's event loop. Raises Failure.
         """
 

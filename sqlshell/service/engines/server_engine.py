@@ -2,65 +2,30 @@
 
 from __future__ import annotations
 
-import asyncio
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from typing import Any, TypeVar
 
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.runtime.event_loops import LoopThread
-from sqlshell.service.engines.engine import (
-    Begun,
-    Capabilities,
-    Outcome,
-    Relation,
-    RunOptions,
-    Sink,
-    Store,
-    Traits,
-    completed,
-)
+from sqlshell.service.engines.engine import Capabilities, Outcome, Relation, RunOptions, Sink, Traits, completed
 from sqlshell.service.engines.files.result_files import ResultFiles
 
 WRITERS = 4
 """Threads of an engine that render and write rows, for all statements. None waits for a server."""
 
-T = TypeVar("T")
-
-
-class EngineLoop(LoopThread):
-    """An event loop in a thread of its own, for all sessions of an engine.
-
-    Rows that arrive never hold up the service's own loop, and statements that run hold no thread.
-    """
-
-    async def wait(self, work: Coroutine[Any, Any, T]) -> T:
-        """Run a coroutine and await it in another event loop."""
-        return await asyncio.wrap_future(self.start(work))
-
-    def post(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine that catches its errors, without waiting. For any thread."""
-        self.start(work)
-
-
-def ignore(value: object) -> None:
-    """Do nothing with what a statement reports."""
-
 
 class ServerSession(ABC):
-    """The synchronous methods of EngineSession, on the asynchronous ones, which run in the engine's loop."""
+    """The methods of EngineSession, on the asynchronous ones, which run in the engine's loop: rows that arrive never
+    hold up the service's own."""
 
-    def __init__(self, loop: EngineLoop, database: str, schema: str) -> None:
+    def __init__(self, loop: LoopThread, database: str, schema: str) -> None:
         self._loop = loop
         self.database, self.schema = database, schema
         self.transaction = self.timezone = ""
 
-    async def execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
-        return await self._loop.wait(self._execute(sql, options, sink, begun, store))
-
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
-        return self._loop.run(self._execute(sql, options, sink, ignore, ignore))
+        return self._loop.run(self._execute(sql, options, sink))
 
     def use(self, database: str, schema: str) -> None:
         self._loop.run(self._use(database or self.database, schema))
@@ -72,21 +37,21 @@ class ServerSession(ABC):
         return completed(names, self.database, self.schema)
 
     def cancel(self, *, force: bool = False) -> bool:
-        self._loop.post(self.disconnect() if force else self._cancel())
+        self._loop.start(self.disconnect() if force else self._cancel())
         return True
 
     def progress(self) -> float | None:
         return None
 
     def close(self) -> None:
-        self._loop.post(self.disconnect())
+        self._loop.start(self.disconnect())
 
     @abstractmethod
     def lose_transaction(self) -> None: ...
 
     @abstractmethod
-    async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
-        """AsyncSession.execute(), in the engine's loop."""
+    async def _execute(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
+        """EngineSession.run(). Waiting for room in the sink, it reads nothing from the server."""
 
     @abstractmethod
     async def _use(self, database: str, schema: str) -> None:
@@ -111,10 +76,10 @@ class ServerEngine(ResultFiles, ABC):
     capabilities: Capabilities
     traits: Traits
 
-    def __init__(self, shared: EngineLoop | None = None) -> None:
+    def __init__(self, shared: LoopThread | None = None) -> None:
         """With a loop that is `shared` with other engines, which stays open."""
         super().__init__()
-        self._loop = shared or EngineLoop(self.name)
+        self._loop = shared or LoopThread(self.name)
         self._shares_loop = shared is not None
         self._threads = ThreadPoolExecutor(WRITERS, f"{self.name}-rows")
 

@@ -73,8 +73,8 @@ class Discard:
     def keep(self, rows: Sequence[str]) -> None:
         return
 
-    def file(self) -> None:
-        return
+    def file(self) -> Path | None:
+        return None
 
     def grown(self, size: int) -> None:
         return

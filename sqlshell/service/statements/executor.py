@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, cast
 
@@ -18,14 +18,13 @@ from sqlshell.service.dialect.changes import Change, change_of
 from sqlshell.service.dialect.lexer import HEAD, Tokens
 from sqlshell.service.engines.engine import (
     SYSTEM_DATABASE,
-    AsyncSession,
-    Begun,
     ExternalEngine,
     LocalEngine,
     LocalSession,
     Outcome,
     Relation,
     RunOptions,
+    Sink,
     StreamQuery,
 )
 from sqlshell.service.engines.files.disk_space import CountingSink, DiskSpace
@@ -130,7 +129,9 @@ class Executor:
             before = session.droppable_parts() if drops else {}
             try:
                 if asked is None:
-                    result = self._run_engine(session, statement, options, statement.sql)
+                    check_role(session)
+                    data = next((file.path for file in files if file.name == COPY_DATA), None)
+                    result = self._run_engine(session, statement, replace(options, data=data), statement.sql)
                 else:
                     result = self._run_own(session, asked, statement, files, options)
             except Failure as failure:
@@ -146,55 +147,25 @@ class Executor:
             statement.runs_on(None)
             statement.spool.finish(result.filed if isinstance(result, Outcome) else None)
 
-    async def run_on_server(
-        self,
-        session: Session,
-        statement: Statement,
-        files: Sequence[Attachment],
-        request: StatementRequest,
-        begun: Begun,
-    ) -> Outcome:
-        """Run a statement on an engine that is an external server, and finish its result. Called from the event
-        loop."""
-        connection = cast(AsyncSession, session.connection)
-        try:
-            if session.context_failures:
-                _check_context(session, None, statement)
-            check_role(session)
-            options, before = self._options_of(session, request), session.droppable_parts()
-            data = next((file.path for file in files if file.name == COPY_DATA), None)
-            options = replace(options, data=data) if data is not None else options
-            with contextlib.closing(CountingSink(statement.spool, self._room)) as sink:
-                outcome = await connection.execute(statement.sql, options, sink, begun, statement.spool.finish)
-            change = change_of(statement.sql)
-            if CHANGES.match(statement.sql[:4000]):
-                await session.organization.run(self._after_change, session, statement, change, before)
-            outcome = _with_created_row(session, statement, outcome, change)
-        finally:
-            statement.runs_on(None)
-        await session.organization.run(statement.spool.finish, outcome.filed)
-        return outcome
-
     async def reattach(self, engine: ExternalEngine, organization: Organization, statement: Statement) -> Outcome:
         """Wait for a statement that the engine runs already, and finish its result. Called from the event loop."""
         options = replace(self._options, timezone=statement.context.timezone or "UTC")
         try:
-            with contextlib.closing(CountingSink(statement.spool, self._room)) as sink:
+            with self._counting(statement) as sink:
                 outcome = await engine.reattach(statement.operation, options, sink, statement.runs_on)
         finally:
             statement.runs_on(None)
         await organization.run(statement.spool.finish, outcome.filed)
         return outcome
 
-    def _after_change(
-        self, session: Session, statement: Statement, change: Change | None, before: Mapping[str, str]
-    ) -> None:
-        """The bookkeeping after a statement that may have created or dropped something; runs in a thread. `before` are
-        the session's parts that it may have dropped."""
-        scope.note(session, change)
-        self._look_at_schemas(session, None, statement.sql)
-        if DROPS.match(statement.sql):
-            session.note_dropped_parts(before)
+    @contextlib.contextmanager
+    def _counting(self, statement: Statement) -> Iterator[Sink]:
+        """The sink for the rows of a statement, which are counted here if the engine does not."""
+        if self._organizations.server is None:
+            yield statement.spool
+            return
+        with contextlib.closing(CountingSink(statement.spool, self._room)) as sink:
+            yield sink
 
     def _look_at_schemas(self, session: Session, asked: DialectStatement | None, sql: str) -> None:
         """Move sessions out of dropped schemas, after the transaction that may have dropped one."""
@@ -290,7 +261,11 @@ class Executor:
                 if changes and feed is None and session.connection.transaction != "failed":
                     # The embedded service's database of a store could be changed, unlike the copy under `serve`.
                     stores.check_read_only(organization, session.connection, sql)
-                outcome = feed if feed is not None else session.connection.run(sql, options, statement.spool)
+                if feed is not None:
+                    outcome: Outcome | StreamQuery = feed
+                else:
+                    with self._counting(statement) as sink:
+                        outcome = session.connection.run(sql, options, sink)
                 break
             except Failure as failure:
                 # A view may read several entities, which the engine misses one after another.

@@ -312,8 +312,9 @@ class Runner:
         if asked is not None and asked.verb == "restart":
             await self._control.restart(session, statement, cast("AboutQuery", asked))
             return
-        organization, awaited = session.organization, session.organization.engine.traits.awaited
-        together = [statement] if asked is not None or awaited else await self._together(submission)
+        organization, server = session.organization, self._organizations.server
+        # A process that goes on with the statements of another one knows only those whose ends were noted.
+        together = [statement] if asked is not None or server is not None else await self._together(submission)
         async with contextlib.AsyncExitStack() as stack:
             most = self._settings.seconds or math.inf
             if asked is None or asked.needs().work is Work.ENGINE:
@@ -330,11 +331,10 @@ class Runner:
             if not statement.start(session.connection, most):
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
             try:
-                if asked is None and awaited:
-                    await self._on_server(submission, statement)
-                else:
-                    loop = asyncio.get_running_loop()
-                    await organization.run(self._work, loop, submission, together, asked, most)
+                if asked is None and server is not None and server.capabilities.reattaching:
+                    self._store.note_operation(statement, cast(ExternalEngine, server).operation(session.connection))
+                loop = asyncio.get_running_loop()
+                await organization.run(self._work, loop, submission, together, asked, most)
             except Exception:
                 # Some of them may have ended.
                 self._take(submission)
@@ -450,17 +450,6 @@ class Runner:
         if committed:
             # Others may see the changes.
             session.organization.streams.changed()
-
-    async def _on_server(self, submission: Submission, statement: Statement) -> None:
-        """Run the statement on an engine that is an external server. Raises Failure."""
-        loop = asyncio.get_running_loop()
-
-        def begun(operation: str) -> None:
-            loop.call_soon_threadsafe(self._store.note_operation, statement, operation)
-
-        files = submission.attachments.files
-        outcome = await self._executor.run_on_server(submission.session, statement, files, submission.request, begun)
-        submission.note_end(statement, outcome.sql_state, outcome.message, outcome)
 
     async def resume(self, *, in_cluster: bool) -> None:
         """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others.

@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
 from sqlshell.service.engines.engine import RunOptions
-from sqlshell.service.engines.server_engine import ignore
 from sqlshell.service.failure import Failure
 from tests.service.spark import Session, needs_spark
 
@@ -20,19 +18,17 @@ pytestmark = needs_spark
 BEGINS = """
 import asyncio, sys
 from sqlshell.service.engines.engine import RunOptions
-from sqlshell.service.engines.server_engine import ignore
 from sqlshell.service.engines.spark.engine import SparkEngine
 from sqlshell.service.results.results import Discard
 
 connection = SparkEngine(sys.argv[1]).connect()
+operation = connection.operation()
 
 async def begin():
-    operations = []
-    options = RunOptions()
-    running = asyncio.ensure_future(connection._execute(sys.argv[2], options, Discard(), operations.append, ignore))
+    running = asyncio.ensure_future(connection._execute(sys.argv[2], RunOptions(), Discard()))
     while not (connection._running and connection._running.begun):
         await asyncio.sleep(0.01)
-    print(operations[0], flush=True)
+    print(operation, flush=True)
     await running
 
 connection._loop.run(begin())
@@ -69,13 +65,10 @@ def test_an_operation_that_is_gone_is_told(session: Session) -> None:
     assert raised.value.sql_state == "57P02"
 
 
-def test_the_sessions_of_operations_are_told(session: Session, tmp_path: Path) -> None:
-    operations: list[str] = []
-
-    async def both() -> None:
-        for _ in range(2):
-            await session.connection.execute("select 1", RunOptions(), session.spool(), operations.append, ignore)
-
-    asyncio.run(both())
+def test_the_sessions_of_operations_are_told(session: Session) -> None:
+    operations = []
+    for _ in range(2):
+        operations.append(session.connection.operation())
+        session.run("select 1")
     assert len({operation.partition("/")[0] for operation in operations}) == 1
     assert len(set(operations)) == 2

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
@@ -14,7 +13,6 @@ import pytest
 from sqlshell.errors import ServiceError
 from sqlshell.interface.models import ColumnInfo
 from sqlshell.service.engines.engine import CatalogQuery, Listing, RunOptions
-from sqlshell.service.engines.server_engine import ignore
 from sqlshell.service.failure import Failure
 from sqlshell.service.results.results import Discard
 from tests.service import spark
@@ -163,29 +161,6 @@ def test_an_abandoned_statement_ends_with_its_session(session: Session) -> None:
         assert session.connection.cancel(force=True)
         assert running.result().sql_state == "57P02"
     assert session.failure("select * from lost_view").sql_state == "42P01"
-
-
-def test_many_statements_run_without_a_thread_for_each(spark_engine: Any, session: Session, tmp_path: Path) -> None:
-    sessions = [Session(spark_engine, tmp_path) for _ in range(12)]
-
-    async def together() -> list[Any]:
-        runs = []
-        for each in sessions:
-            runs.append(
-                asyncio.ensure_future(each.connection.execute(LONG, RunOptions(), each.spool(), ignore, ignore))
-            )
-        await asyncio.to_thread(until, lambda: all(map(begun, sessions)))
-        threads = threading.active_count()
-        for each in sessions:
-            each.connection.cancel()
-        return [threads, *await asyncio.gather(*runs, return_exceptions=True)]
-
-    before = threading.active_count()
-    threads, *ended = asyncio.run(together())
-    assert threads <= before + 2
-    assert {error.sql_state for error in ended} == {"57000"}
-    for each in sessions:
-        each.connection.close()
 
 
 def test_relations_schemas_and_databases_are_listed(session: Session, spark_engine: Any) -> None:

@@ -70,7 +70,6 @@ class DuckdbCatalog(ABC):
         hidden_databases=HIDDEN,
         reserved_names=RESERVED,
         interface_sql=True,
-        awaited=False,
     )
 
     @property

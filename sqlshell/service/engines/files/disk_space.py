@@ -116,6 +116,9 @@ class CountingSink:
             self._taken += more
             self._filed = size
 
+    def finish(self, filed: Sequence[tuple[int, int]] | None = None) -> None:
+        self._sink.finish(filed)
+
     def counted(self, path: Path, interrupt: Callable[[], None]) -> contextlib.AbstractContextManager[None]:
         """Count the size of a file while it is written. Raises the same errors as DiskSpace.watch()."""
         return self._room.watch(path, interrupt)

@@ -17,9 +17,9 @@ from psycopg import pq
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
+from sqlshell.runtime.event_loops import LoopThread
 from sqlshell.service.engines.engine import (
     CANCELED_BEFORE_START,
-    Begun,
     Listing,
     ObjectQuery,
     Outcome,
@@ -27,7 +27,6 @@ from sqlshell.service.engines.engine import (
     Rows,
     RunOptions,
     Sink,
-    Store,
 )
 from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.engines.files.result_writer import ResultWriter
@@ -43,7 +42,7 @@ from sqlshell.service.engines.postgresql.statement_traits import (
     changes_place,
     may_change_and_return,
 )
-from sqlshell.service.engines.server_engine import EngineLoop, ServerSession
+from sqlshell.service.engines.server_engine import ServerSession
 from sqlshell.service.failure import Failure, ResultLost, check_unicode
 from sqlshell.sql.analysis.tokens import first_word
 from sqlshell.sql.identifiers import always_quoted, literal
@@ -82,7 +81,7 @@ class PostgresqlSession(ServerSession):
     """Connects when it is first used."""
 
     def __init__(
-        self, loop: EngineLoop, server: Server, place: tuple[str, str], threads: Executor, reader: ResultFiles
+        self, loop: LoopThread, server: Server, place: tuple[str, str], threads: Executor, reader: ResultFiles
     ) -> None:
         """`place` is the database and schema of a new connection. `threads` write large results for `reader`."""
         super().__init__(loop, *place)
@@ -140,8 +139,8 @@ class PostgresqlSession(ServerSession):
         rows = self._loop.run(self._guarded(self._ask(sql, *values)))
         return [tuple(item or "" for item in row) for row in rows]
 
-    async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
-        return await self._guarded(self._ran(sql, options, sink, store))
+    async def _execute(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
+        return await self._guarded(self._ran(sql, options, sink))
 
     async def _guarded(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a statement: it can be canceled, and a lost connection becomes a failure."""
@@ -165,7 +164,7 @@ class PostgresqlSession(ServerSession):
             await self._end_cancellation()
             self._look_at_transaction()
 
-    async def _ran(self, sql: str, options: RunOptions, sink: Sink, store: Store) -> Outcome:
+    async def _ran(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         _check_text(sql)
         word = first_word(sql)
         if self._lost_transaction:
@@ -178,7 +177,7 @@ class PostgresqlSession(ServerSession):
                 raise Failure(sqlstate.SESSION_LOST, CONNECTION_LOST)
         self._has_run = True
         before = self.transaction
-        outcome = await self._stored(link, sql, options, sink, store)
+        outcome = await self._stored(link, sql, options, sink)
         await self._end_cancellation()
         self._canceled = False
         self._look_at_transaction()
@@ -210,7 +209,7 @@ class PostgresqlSession(ServerSession):
             raise Failure(sqlstate.UNSUPPORTED, f"client_encoding must be UTF8, not {encoding}; {TO_UTF8}")
         return ["WARNING: client_encoding remains UTF8, because the service always sends UTF-8"]
 
-    async def _stored(self, link: PgConnection, sql: str, options: RunOptions, sink: Sink, store: Store) -> Outcome:
+    async def _stored(self, link: PgConnection, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         """Run a statement and store its rows. If they cannot be stored, it is undone: a statement that changes data and
         returns rows has a transaction of its own, and an open transaction fails.
         """
@@ -226,7 +225,7 @@ class PostgresqlSession(ServerSession):
             # Small rows of other statements are stored with the record.
             now = wrapped or self.transaction or outcome.filed is not None
             if now and outcome.columns is not None:
-                await asyncio.to_thread(store, outcome.filed)
+                await asyncio.to_thread(sink.finish, outcome.filed)
                 self._check_canceled()
             if wrapped:
                 await link.ask("COMMIT")

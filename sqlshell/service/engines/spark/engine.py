@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import functools
 from collections.abc import Callable
 from contextlib import suppress
@@ -10,6 +11,7 @@ import grpc
 from msgspec.structs import replace
 
 from sqlshell.errors import ServiceError
+from sqlshell.runtime.event_loops import LoopThread
 from sqlshell.service.engines.engine import (
     Capabilities,
     CatalogQuery,
@@ -22,7 +24,7 @@ from sqlshell.service.engines.engine import (
     Sink,
     Traits,
 )
-from sqlshell.service.engines.server_engine import EngineLoop, ServerEngine
+from sqlshell.service.engines.server_engine import ServerEngine
 from sqlshell.service.engines.spark import CAPABILITIES, catalog, plans
 from sqlshell.service.engines.spark.client import Address, SparkClient
 from sqlshell.service.engines.spark.session import Place, SparkSession
@@ -30,9 +32,9 @@ from sqlshell.service.failure import Failure
 
 
 @functools.cache
-def _loop() -> EngineLoop:
+def _loop() -> LoopThread:
     """The event loop of all such engines of this process: gRPC may have an event for it after an engine is closed."""
-    return EngineLoop("spark")
+    return LoopThread("spark")
 
 
 class SparkEngine(ServerEngine):
@@ -90,16 +92,19 @@ class SparkEngine(ServerEngine):
     def connect(self) -> SparkSession:
         return SparkSession(self._loop, self._client, self._first, self, self._threads)
 
+    def operation(self, session: EngineSession) -> str:
+        return self._of(session).operation()
+
     async def reattach(
         self, operation: str, options: RunOptions, sink: Sink, attached: Callable[[EngineSession], None]
     ) -> Outcome:
-        """Finish an operation that begun() got in another process. Called from the service's event loop.
+        """Finish an operation that another process has begun. Called from the service's event loop.
 
         Raises Failure, 57P02 if the server no longer has it or its first rows.
         """
         connection = self.connect()
         attached(connection)
-        return await self._loop.wait(connection.taken_up(operation, options, sink))
+        return await asyncio.wrap_future(self._loop.start(connection.taken_up(operation, options, sink)))
 
     def catalog(self, query: CatalogQuery, seen: EngineSession | None = None) -> Rows:
         return self._loop.run(catalog.listed(self._of(seen), query))

@@ -16,11 +16,12 @@ import pyarrow as pa
 
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo
-from sqlshell.service.engines.engine import Begun, Outcome, Relation, RunOptions, Sink, Store
+from sqlshell.runtime.event_loops import LoopThread
+from sqlshell.service.engines.engine import Outcome, Relation, RunOptions, Sink
 from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.engines.files.result_writer import ResultWriter
 from sqlshell.service.engines.files.texts import bounded
-from sqlshell.service.engines.server_engine import EngineLoop, ServerSession
+from sqlshell.service.engines.server_engine import ServerSession
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.client import SparkClient, SparkHandle
 from sqlshell.service.engines.spark.operation import Ended, Operation
@@ -53,7 +54,7 @@ class SparkSession(ServerSession):
     """
 
     def __init__(
-        self, loop: EngineLoop, client: SparkClient, first: Place, reader: ResultFiles, threads: Executor
+        self, loop: LoopThread, client: SparkClient, first: Place, reader: ResultFiles, threads: Executor
     ) -> None:
         super().__init__(loop, *first)
         self.client = client
@@ -61,6 +62,8 @@ class SparkSession(ServerSession):
         self._reader = reader
         self._threads = threads
         self._running: Operation | None = None
+        self._following = ""
+        """The ID of the operation that the next statement will be, "" for any."""
         self._handle: SparkHandle | None = None
         self._breaks = -1
         """How often the connection had broken when the server's session was known to have this context."""
@@ -78,6 +81,11 @@ class SparkSession(ServerSession):
         """Leave the server's session, if there is one, and return it; the next request makes a new one."""
         left, self._handle = self._handle, None
         return left
+
+    def operation(self) -> str:
+        """Return the IDs of the server's session, and of the operation that the next statement in it will be."""
+        self._following = str(uuid.uuid4())
+        return f"{self.handle.id}/{self._following}"
 
     def progress(self) -> float | None:
         running = self._running
@@ -144,15 +152,15 @@ class SparkSession(ServerSession):
         except pa.ArrowException as error:
             raise Failure(sqlstate.INTERNAL, f"cannot read the rows that the server sent: {error}") from error
 
-    async def _execute(self, sql: str, options: RunOptions, sink: Sink, begun: Begun, store: Store) -> Outcome:
+    async def _execute(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         word = first_word(sql)
-        running = self._running = Operation(self.client, self.handle)
+        running = self._running = Operation(self.client, self.handle, self._following)
+        self._following = ""
         try:
             async with self.explained(sql, running):
                 await self._prepare(options.timezone)
                 if running.canceled:
                     raise Failure(sqlstate.CANCELED, CANCELED)
-                begun(f"{self.handle.id}/{running.id}")
                 if options.row_limit == 0 and word in plans.QUERIES:
                     return Outcome(bounded(await self.columns_of(plans.statement(sql), sql), options))
                 # One row more than is wanted shows that there are more.
