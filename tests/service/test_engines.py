@@ -9,7 +9,7 @@ import pytest
 
 from sqlshell.service.engines.engine import Capabilities, EngineSession
 from sqlshell.service.engines.server_engine import ServerSession
-from sqlshell.service.objects.grammar import INTERFACE, SERVER, Dialect, ParsedStatement
+from sqlshell.service.objects.grammar import INTERFACE, SERVER, Dialect
 from sqlshell.service.objects.listing import List
 from tests.conftest import Served
 from tests.service.client import Client
@@ -50,8 +50,8 @@ def test_each_capability_is_either_supported_or_not() -> None:
     ],
 )
 def test_what_an_engine_of_its_own_has_is_left_to_it(sql: str) -> None:
-    assert ParsedStatement(sql, SERVER).statement() is None
-    assert not ParsedStatement(sql, INTERFACE).is_for_engine()
+    assert SERVER.read(sql) is None
+    assert not INTERFACE.is_for_engine(sql)
 
 
 @pytest.mark.parametrize("dialect", [INTERFACE, SERVER])
@@ -59,11 +59,11 @@ def test_what_an_engine_of_its_own_has_is_left_to_it(sql: str) -> None:
     "sql", ["list engines", "show stores", "use schema s", "create api_token t", "terminate query 'x'", "can i read"]
 )
 def test_the_services_own_objects_are_its_own_on_every_engine(sql: str, dialect: Dialect) -> None:
-    assert not ParsedStatement(sql, dialect).is_for_engine()
+    assert not dialect.is_for_engine(sql)
 
 
 def test_show_of_an_engine_is_read_once() -> None:
-    assert isinstance(ParsedStatement("SHOW ENGINES", SERVER).statement(), List)
+    assert isinstance(SERVER.read("SHOW ENGINES"), List)
 
 
 def test_the_base_of_sessions_on_servers_names_every_method_of_a_connection() -> None:

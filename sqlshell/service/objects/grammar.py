@@ -54,6 +54,13 @@ class Dialect:
         second = tokens[3 if tokens[1].upper == "OR" else 1].upper
         return first_of((form for form in self.forms[word] if not form.second or second in form.second), tokens)
 
+    def is_for_engine(self, sql: str) -> bool:
+        """Whether a statement is for the engine, rather than about objects of the service."""
+        try:
+            return self.read(sql) is None
+        except Failure:
+            return False
+
 
 INTERFACE = Dialect(server=False)
 """The interface's statements, on an engine that has no statements of its own with the same first words."""
@@ -65,34 +72,3 @@ SERVER = Dialect(server=True)
 def dialect_of(organizations: Organizations) -> Dialect:
     """The statements that the service carries out itself."""
     return SERVER if organizations.server is not None else INTERFACE
-
-
-class ParsedStatement:
-    """A statement for a dialect, which is parsed once; if it is longer than HEAD characters, each time."""
-
-    __slots__ = ("_dialect", "_own", "_parsed", "sql")
-
-    def __init__(self, sql: str, dialect: Dialect = INTERFACE) -> None:
-        self.sql = sql
-        self._dialect = dialect
-        self._own: DialectStatement | None = None
-        self._parsed = False
-
-    def statement(self) -> DialectStatement | None:
-        """The statement parsed; None for one that is for the engine.
-
-        Raises Failure for a syntax error in a statement of the dialect.
-        """
-        if self._parsed:
-            return self._own
-        statement = self._dialect.read(self.sql)
-        if len(self.sql) <= HEAD:
-            self._own, self._parsed = statement, True
-        return statement
-
-    def is_for_engine(self) -> bool:
-        """Whether the statement is for the engine, rather than about objects of the service."""
-        try:
-            return self.statement() is None
-        except Failure:
-            return False

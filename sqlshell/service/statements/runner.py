@@ -10,6 +10,7 @@ import random
 import time
 from collections import Counter, defaultdict, deque
 from collections.abc import AsyncIterator, Coroutine, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
 from msgspec import Struct, field
@@ -22,6 +23,7 @@ from sqlshell.runtime.event_loops import spawn
 from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.objects.attachments import Attachments
+from sqlshell.service.objects.grammar import dialect_of
 from sqlshell.service.objects.kind import DialectStatement, StartedFeed, Work
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.pools import Pool
@@ -181,6 +183,7 @@ class Runner:
         self._settings = settings
         self._control = control
         self._executor = Executor(organizations, sessions, store, settings)
+        self._dialect = dialect_of(organizations)
         self._tasks: set[asyncio.Task[None]] = set()
         self._cluster = cluster
         self._lines: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
@@ -299,7 +302,8 @@ class Runner:
             submission.adopted = True
             if not statement.unfinished:
                 return
-        asked = await read_text(len(statement.sql), statement.parsed.statement, submitted or statement.owner)
+        sql, whose = statement.sql, submitted or statement.owner
+        asked = await read_text(len(sql), partial(self._dialect.read, sql), whose)
         if asked is not None and asked.is_control:
             statement.context = session.echo()
             await self._control.run(session, statement, asked)
@@ -389,7 +393,8 @@ class Runner:
         statements = batch.statements[batch.at : batch.at + MOST_TOGETHER]
         for number, statement in enumerate(statements[1:], 1):
             whose = statement.organization or statement.owner
-            if not await read_text(len(statement.sql), statement.parsed.is_for_engine, whose):
+            sql = statement.sql
+            if not await read_text(len(sql), partial(self._dialect.is_for_engine, sql), whose):
                 return statements[:number]
             self._settle_in(submission.session, statement)
         return statements

@@ -20,7 +20,7 @@ from sqlshell.runtime.unused_memory import Growth, return_unused_memory
 from sqlshell.service.catalog import Caller
 from sqlshell.service.failure import Failure, InvalidRequest, InvalidToken, ShuttingDown, TooManyRequests
 from sqlshell.service.objects.attachments import Attachments
-from sqlshell.service.objects.grammar import ParsedStatement, dialect_of
+from sqlshell.service.objects.grammar import dialect_of
 from sqlshell.service.objects.kind import DialectStatement
 from sqlshell.service.organizations.organizations import Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
@@ -95,13 +95,11 @@ class StatementService:
         with contextlib.ExitStack() as unless_started:
             unless_started.callback(attachments.close)
             given, command = await self._split(request.statement, caller)
-            parsed = ParsedStatement(given[0][0], dialect_of(self.organizations))
-            control = _control_statement(parsed) if len(given) == 1 and not command else None
+            control = self._control_statement(given[0][0]) if len(given) == 1 and not command else None
             # Statements about statements have a separate limit, so that others can still be terminated.
             session, statements = await self._admit(request, caller, given, 1 if control is None else 2)
             if session is None:
                 return statements
-            statements[0].cached_parse = parsed
             if command:
                 message = f"{command[:100]!r} is a backslash command of sqlshell, not SQL"
                 self._fail(statements, sqlstate.SYNTAX, message)
@@ -139,6 +137,14 @@ class StatementService:
         given = [(item.text, item.ending) for item in items if isinstance(item, script.Statement)]
         # A backslash command is not SQL: the statement fails, but the request is valid.
         return given or [(text, "")], next(commands, "")
+
+    def _control_statement(self, sql: str) -> DialectStatement | None:
+        """The parsed statement, if it is a control statement; None for others."""
+        if len(sql) <= LONG:
+            with contextlib.suppress(Failure):
+                asked = dialect_of(self.organizations).read(sql)
+                return asked if asked is not None and asked.is_control else None
+        return None
 
     async def find(self, statement_id: str, caller: Caller) -> Statement | None:
         """A statement that the caller may see. Raises StorageError."""
@@ -262,13 +268,12 @@ class StatementService:
         echo = replace(session.echo(), timezone=None) if session else ContextEcho(organization or None, caller.roles[0])
         context = _named(request, echo)
         timezone = (request.parameters.timezone if request.parameters else None) or ""
-        dialect = dialect_of(self.organizations)
         statements = []
         for (sql, semicolon), redaction in zip(given, redacted, strict=True):
             number = new_id()
             statement = Statement(
                 sql, organization, caller.token_id, self.store.place(organization, number), context, number,
-                timezone=timezone, semicolon=semicolon, redacted=redaction, cached_parse=ParsedStatement(sql, dialect),
+                timezone=timezone, semicolon=semicolon, redacted=redaction,
             )  # fmt: skip
             statements.append(statement)
         return statements
@@ -308,15 +313,6 @@ class StatementService:
         for _ in iter(lambda: self.store.sweep(settings.retention, settings.quota, settings.records), False):
             await asyncio.sleep(0)
         self.control.end_unread()
-
-
-def _control_statement(parsed: ParsedStatement) -> DialectStatement | None:
-    """The parsed statement, if it is a control statement; None for others."""
-    if len(parsed.sql) <= LONG:
-        with contextlib.suppress(Failure):
-            asked = parsed.statement()
-            return asked if asked is not None and asked.is_control else None
-    return None
 
 
 def _whose(caller: Caller) -> str:

@@ -16,7 +16,6 @@ from msgspec import Struct, field
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
 from sqlshell.service.engines.engine import EngineSession, Outcome, StreamQuery
-from sqlshell.service.objects.grammar import ParsedStatement
 from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.texts import RedactedStatement, Secret
@@ -122,8 +121,6 @@ class Statement(Struct, eq=False):
     """What it has created, until that was sent to its owner; only in memory."""
     queued: bool = False
     """Whether its row says that it has not begun."""
-    cached_parse: ParsedStatement | None = None
-    """The statement as the dialect of its service reads it, until it has finished."""
     done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is a response: at the end, or when a SELECT on a stream has started."""
@@ -171,13 +168,6 @@ class Statement(Struct, eq=False):
     def is_canceled(self) -> bool:
         """Whether it is canceled and has not ended yet."""
         return self.state is State.ENDING
-
-    @property
-    def parsed(self) -> ParsedStatement:
-        """The statement as the dialect reads it."""
-        if self.cached_parse is None:
-            self.cached_parse = ParsedStatement(self.sql)
-        return self.cached_parse
 
     @property
     def text(self) -> str:

@@ -224,7 +224,6 @@ class StatementStore:
             statement.done.set()
             statement.ready.set()
             if self._leave(statement):
-                statement.cached_parse = None
                 if statement.redacted is not None:
                     statement.sql, statement.redacted = statement.redacted.text, None
                 if statement.secret is not None:
