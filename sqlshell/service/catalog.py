@@ -119,11 +119,6 @@ class Catalog:
                 (ORGANIZATION_ID, ORGANIZATION, time.time()),
             )
 
-    @property
-    def remote(self) -> bool:
-        """Whether a call waits for another machine."""
-        return self._storage.remote
-
     async def run_async(self, work: Callable[[], T]) -> T:
         """Do work that calls the catalog, while the event loop goes on if the storage is on another machine."""
         return await self._storage.run_async(work)

@@ -132,10 +132,7 @@ class Gate:
             return None
         if hmac.compare_digest(digest(token), self._operator):
             return Caller(OPERATOR)
-        if self._catalog.remote:
-            # The event loop does not wait for a database that may not respond.
-            return await self._catalog.run_async(lambda: self._catalog.caller(token) or self._by_plane(scope, token))
-        return self._catalog.caller(token) or self._by_plane(scope, token)
+        return await self._catalog.run_async(lambda: self._catalog.caller(token) or self._by_plane(scope, token))
 
     def _by_plane(self, scope: Scope, token: str) -> Caller | None:
         """The owner of a data plane's token, if the request looks up the statement of this token."""

@@ -77,7 +77,6 @@ class PostgresqlStorage:
     """
 
     durable = True
-    remote = True
 
     def __init__(self, url: str) -> None:
         given = libpq.parsed(url, "the URL of --state-url")

@@ -32,7 +32,6 @@ class SqliteStorage:
     def __init__(self, path: Path | None = None) -> None:
         self.durable = path is not None
         """Whether it survives the end of the process."""
-        self.remote = False
         self._lock = threading.Lock()
         with _errors():
             self._connection = sqlite3.connect(

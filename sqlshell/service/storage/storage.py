@@ -61,10 +61,6 @@ class Storage(Protocol):
     def durable(self) -> bool:
         """Whether it survives the end of the process."""
 
-    @property
-    def remote(self) -> bool:
-        """Whether a call waits for another machine."""
-
     def read(self, sql: str, values: Sequence[Any] = ()) -> list[tuple[Any, ...]]: ...
 
     def write(self, sql: str, values: Sequence[Any] = ()) -> int:
