@@ -36,7 +36,6 @@ from sqlshell.service.engines.engine import (
     LocalSession,
     Outcome,
     Relation,
-    Rows,
     RunOptions,
     Sink,
     completed,
@@ -204,14 +203,11 @@ class RemoteEngine(_Caller, DuckdbCatalog):
     mount = forwarded(LocalEngine.mount)
     head = forwarded(LocalEngine.head)
     rows = forwarded(LocalEngine.rows)
+    read_listing = forwarded(DuckdbCatalog.read_listing)
 
     def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
         found: list[tuple[int, int]] = self.ask("partitions", list[tuple[int, int]], path, rows, options)
         return found
-
-    def read_listing(self, sql: str) -> Rows:
-        rows: Rows = self.ask("read_listing", Rows, sql)
-        return rows
 
     def publish(self, tables: Mapping[str, Listing]) -> None:
         try:
