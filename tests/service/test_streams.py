@@ -416,29 +416,66 @@ def test_a_stream_that_fails_shows_nothing_that_nobody_typed(client: Client) -> 
     assert "LINE" not in frames[1]["message"]
 
 
+class Slow:
+    """An engine, and its only session, whose rows take until they are canceled."""
+
+    def __init__(self) -> None:
+        self.begun, self.left, self.closed = (threading.Event() for _ in range(3))
+
+    def head(self, stream: Relation, least: int = 0) -> int:
+        return 1
+
+    def connect(self) -> Slow:
+        return self
+
+    def rows(self, feed: StreamQuery, start: int, end: int) -> list[str]:
+        self.begun.set()
+        assert self.left.wait(30)
+        raise Failure("57000", "the statement was canceled")
+
+    def cancel(self) -> None:
+        self.left.set()
+
+    def close(self) -> None:
+        self.closed.set()
+
+
+FEED = StreamQuery(("d", "s", "t"), [], "select")
+
+
 def test_rows_are_not_evaluated_for_a_query_that_has_ended() -> None:
-    begun, left = threading.Event(), threading.Event()
-
-    class Slow:
-        def head(self, stream: Relation, least: int = 0) -> int:
-            return 1
-
-        def rows(self, feed: StreamQuery, start: int, end: int, number: int) -> list[str]:
-            begun.set()
-            assert left.wait(30)
-            raise Failure("57014", "nobody reads these rows")
-
-        def cancel_rows(self, number: int) -> None:
-            left.set()
-
     async def work() -> None:
-        streams = Streams(cast(Any, Slow()), (), asyncio.to_thread)
-        feed = StreamQuery(("d", "s", "t"), [], "select")
-        query = streams.begin("q", feed, 0)
+        engine = Slow()
+        streams = Streams(cast(Any, engine), (), asyncio.to_thread, 0.0)
+        query = streams.begin("q", FEED, 0)
         reading = asyncio.ensure_future(streams.next(query, 0))
-        await asyncio.to_thread(begun.wait, 30)
+        await asyncio.to_thread(engine.begun.wait, 30)
         streams.end("q", "57014", "terminated")
-        assert left.is_set()
         assert await reading is None
+        assert engine.left.is_set()
+        assert engine.closed.is_set()
+
+    asyncio.run(work())
+
+
+def test_rows_that_take_too_long_are_an_error() -> None:
+    async def work() -> None:
+        engine = Slow()
+        streams = Streams(cast(Any, engine), (), asyncio.to_thread, 0.001)
+        with pytest.raises(Failure, match=r"1 row of the stream took longer .*--max-seconds") as late:
+            await streams.next(streams.begin("q", FEED, 0), 0)
+        assert late.value.sql_state == "57014"
+
+    asyncio.run(work())
+
+
+def test_rows_that_nobody_reads_are_canceled() -> None:
+    async def work() -> None:
+        engine = Slow()
+        streams = Streams(cast(Any, engine), (), asyncio.to_thread, 0.0)
+        reading = asyncio.ensure_future(streams.next(streams.begin("q", FEED, 0), 0))
+        await asyncio.to_thread(engine.begun.wait, 30)
+        reading.cancel()
+        assert await asyncio.to_thread(engine.closed.wait, 30)
 
     asyncio.run(work())

@@ -204,14 +204,12 @@ class Traits(Struct, frozen=True):
 
 class Limits(Struct, frozen=True):
     """Resource limits of one instance: threads (0: one per core), memory ("": DuckDB's default, 80 % of the machine's),
-    bytes of temporary files and bytes of results that are being written (None: no limit), and seconds for the
-    evaluation of rows of a stream (0: no limit)."""
+    bytes of temporary files and bytes of results that are being written (None: no limit)."""
 
     threads: int = 0
     memory: str = ""
     spill: int | None = None
     results: int | None = None
-    seconds: float = 0.0
 
 
 class StreamQuery(Struct, frozen=True):
@@ -301,6 +299,10 @@ class LocalSession(EngineSession, Protocol):
         """Return the query of a SELECT on a stream (`streams`), None for other statements. Raises Failure if it is not
         supported."""
 
+    def rows(self, query: StreamQuery, start: int, end: int) -> list[str]:
+        """Return the rows of a query for the stream's rows in [start, end), as JSON arrays (`streams`). Raises
+        Failure, 54000 if they have too many characters."""
+
     def listed(self, sql: str) -> Rows:
         """Return the rows of the service's own query, as the session sees them. Raises Failure."""
 
@@ -378,13 +380,6 @@ class LocalEngine(Engine, Protocol):
 
     def head(self, stream: Relation, least: int = 0) -> int:
         """Return the position after a stream's last row, which is `least` or later (`streams`). Raises Failure."""
-
-    def rows(self, query: StreamQuery, start: int, end: int, number: int) -> list[str]:
-        """Return the rows of a query for the stream's rows in [start, end), as JSON arrays (`streams`). `number`
-        identifies the call."""
-
-    def cancel_rows(self, number: int) -> None:
-        """Interrupt a call of rows(), if it is running. Never waits."""
 
     def publish(self, tables: Mapping[str, Listing]) -> None:
         """Replace the system relations that have changed."""

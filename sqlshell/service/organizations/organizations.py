@@ -78,7 +78,8 @@ class Organization:
         self._threads = ThreadPoolExecutor(running + OTHERS, thread_name_prefix="organization")
         self._pools: dict[str, Pool] = {}
         relations = [json.loads(item.name) for item in self.catalog.objects(organization_id, "stream")]
-        self.streams = Streams(engine, ((database, schema, name) for database, schema, name in relations), self.run)
+        known = ((database, schema, name) for database, schema, name in relations)
+        self.streams = Streams(engine, known, self.run, owner.settings.seconds)
 
     @property
     def name(self) -> str:
@@ -354,7 +355,6 @@ class Organizations:
             memory=settings.memory or f"{memory_share(len(self.catalog.organizations())) >> 20}MiB",
             spill=settings.spill_size,
             results=settings.quota,
-            seconds=settings.seconds,
         )
 
     def _opened(self, organization_id: str) -> Organization:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import itertools
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from typing import Any, cast
@@ -16,8 +15,10 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.service.engines.engine import CatalogQuery, Engine, LocalEngine, Relation, StreamQuery
+from sqlshell.service.engines.engine import CatalogQuery, Engine, LocalEngine, LocalSession, Relation, StreamQuery
 from sqlshell.service.failure import Failure
+from sqlshell.service.settings import limit_note
+from sqlshell.text import format_count
 
 SEGMENT = 2000
 SEGMENT_SIZE = 4 << 20
@@ -28,6 +29,9 @@ SEGMENT_SECONDS = 1.0
 
 FIRST = 64
 """Rows that are read at once until their width is known."""
+
+AGAIN_SECONDS = 0.05
+"""How often it is looked whether an evaluation has to be interrupted."""
 
 TOGETHER = 2
 """The number of segments that are evaluated at the same time."""
@@ -65,25 +69,27 @@ class Query(Struct, eq=False):
     """The position after the last row that is known."""
     most: int = FIRST
     """The number of rows to read at once."""
-    evaluating: set[int] = field(default_factory=set)
-    """The numbers of the running calls of the engine."""
+    sessions: list[LocalSession] = field(default_factory=list)
+    """Sessions of the engine that evaluate nothing now."""
 
 
 class Streams:
-    """The streams of one organization, whose threads `run` calls.
+    """The streams of one organization, whose threads `run` calls. An evaluation may take `seconds` (0: any time).
 
     `known` is replaced when it changes, so that any thread can go through it; one thread at a time changes it. All else
     is used from the event loop.
     """
 
-    def __init__(self, engine: Engine, known: Iterable[Relation], run: Callable[..., Awaitable[Any]]) -> None:
+    def __init__(
+        self, engine: Engine, known: Iterable[Relation], run: Callable[..., Awaitable[Any]], seconds: float
+    ) -> None:
+        self._seconds = seconds
         self._engine = cast(LocalEngine, engine)
         self.known = {relation: Stream(self._table(relation)) for relation in known}
         self._run = run
         self._queries: dict[str, Query] = {}
         self._news = asyncio.Event()
         """Set, and replaced by another one, at the next change."""
-        self._numbers = itertools.count()
         self._turns = asyncio.Semaphore(TOGETHER)
 
     def add(self, relation: Relation) -> None:
@@ -136,8 +142,8 @@ class Streams:
         query = self._queries.pop(query_id, None)
         if query is not None:
             query.ended = (state, message)
-            for number in query.evaluating:
-                self._engine.cancel_rows(number)
+            while query.sessions:
+                query.sessions.pop().close()
             self._wake()
 
     @contextlib.asynccontextmanager
@@ -190,22 +196,41 @@ class Streams:
                 end = start + (end - start) // 2
 
     async def _evaluated(self, query: Query, start: int, end: int) -> Rows:
-        count, number, began = end - start, next(self._numbers), time.monotonic()
-        query.evaluating.add(number)
+        count, began = end - start, time.monotonic()
+        if query.sessions:
+            session = query.sessions.pop()
+        else:
+            session = cast(LocalSession, await self._run(self._engine.connect))
+        running = asyncio.ensure_future(self._run(session.rows, query.feed, start, end))
+        late = False
         try:
-            rows = await self._run(self._rows, query, start, end, number)
+            while not (await asyncio.wait({running}, timeout=AGAIN_SECONDS))[0]:
+                late = 0 < self._seconds < time.monotonic() - began
+                if late or query.ended is not None:
+                    # Repeatedly: an interrupt between two steps may be lost.
+                    session.cancel()
+            rows: list[str] = running.result()
+        except Failure as failure:
+            if late and failure.sql_state == sqlstate.CANCELED:
+                chunk, most = format_count(count, "row"), format_count(self._seconds, "second")
+                cause = f"evaluating {chunk} of the stream took longer than {most}"
+                raise Failure(sqlstate.TIMEOUT, f"{cause} {limit_note('seconds')}") from failure
+            raise
         finally:
-            query.evaluating.discard(number)
+            if not running.done():
+                # Its reader has left, and nobody wants its result.
+                session.cancel()
+                running.add_done_callback(lambda left: left.cancelled() or left.exception())
+                running.add_done_callback(lambda _: session.close())
+            elif query.ended is None:
+                query.sessions.append(session)
+            else:
+                session.close()
         fitting = SEGMENT_SIZE * count // max(1, sum(map(len, rows)))
         in_time = int(SEGMENT_SECONDS * count / max(time.monotonic() - began, 1e-6))
         # The next rows may be wider.
         query.most = max(1, min(SEGMENT, fitting, in_time, 4 * count))
         return end, rows
-
-    def _rows(self, query: Query, start: int, end: int, number: int) -> list[str]:
-        if query.ended is not None:
-            raise Failure(*query.ended)
-        return self._engine.rows(query.feed, start, end, number)
 
 
 def _now() -> float:

@@ -182,6 +182,14 @@ class DuckdbConnection:
                     query = replace(query, from_earliest=running.translation.from_earliest)
             return query
 
+    def rows(self, query: StreamQuery, start: int, end: int) -> list[str]:
+        from sqlshell.service.engines.duckdb.streams import evaluated
+
+        with self._statement():
+            self._ask_zone("UTC")
+            with self._reading(True):
+                return evaluated(self._connection, query, start, end)
+
     def plan(self, sql: str, options: RunOptions) -> Plan:
         from sqlshell.service.engines.duckdb.planned import planned
 

@@ -24,7 +24,6 @@ from sqlshell.service.engines.engine import (
     Listing,
     Relation,
     Rows,
-    StreamQuery,
 )
 from sqlshell.service.engines.files.data_files import explained, reader
 from sqlshell.service.engines.files.disk_space import DiskSpace
@@ -68,9 +67,6 @@ class DuckdbEngine(DuckdbCatalog, ResultFiles):
         self.first_database = str(self._root.execute("SELECT current_database()").fetchall()[0][0])
         self._admin: duckdb.DuckDBPyConnection | None = None
         self._room = DiskSpace()
-        self._seconds = 0.0
-        self._read: dict[int, threading.Event] = {}
-        """The calls of rows() by number; the event interrupts one."""
         for name, path in (views or {}).items():
             if is_empty(path):
                 # DuckDB would make up a column.
@@ -111,7 +107,6 @@ class DuckdbEngine(DuckdbCatalog, ResultFiles):
             root.execute(f"SET max_temp_directory_size = '{limits.spill} bytes'")
         if limits.results is not None:
             self._room.size = limits.results
-        self._seconds = limits.seconds
         for name, path in databases.items():
             new = not path.exists()
             try:
@@ -200,20 +195,6 @@ class DuckdbEngine(DuckdbCatalog, ResultFiles):
         name = qualified(*stream)
         rows = self.read_listing(f"SELECT max(rowid) FROM {name} WHERE rowid >= {least}")
         return int(rows[0][0]) + 1 if rows and rows[0][0] else least
-
-    def rows(self, query: StreamQuery, start: int, end: int, number: int) -> list[str]:
-        from sqlshell.service.engines.duckdb.streams import evaluate
-
-        unwanted = self._read[number] = threading.Event()
-        try:
-            # A separate cursor: a slow statement here blocks no other.
-            return evaluate(self._root.cursor(), query, start, end, self._seconds, unwanted)
-        finally:
-            del self._read[number]
-
-    def cancel_rows(self, number: int) -> None:
-        if (unwanted := self._read.get(number)) is not None:
-            unwanted.set()
 
     def close(self) -> None:
         self.close_files()

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import threading
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import Any, Final
 
@@ -23,7 +22,6 @@ from sqlshell.service.engines.files.failures import failure
 from sqlshell.service.engines.files.render import row, type_name
 from sqlshell.service.error_places import without_place
 from sqlshell.service.failure import Failure
-from sqlshell.service.settings import limit_note
 from sqlshell.sql.identifiers import always_quoted, qualified
 from sqlshell.text import format_count
 
@@ -152,9 +150,6 @@ def _how(before: Sequence[str]) -> str:
 MOST = 16 << 20
 """The maximum number of characters of rows that are evaluated at once."""
 
-AGAIN_SECONDS = 0.05
-"""How often an evaluation that takes too long is interrupted."""
-
 NOT_HERE = f"a SELECT on a stream supports only filters and projections, because {NO_CONTINUOUS_QUERIES}"
 
 
@@ -191,37 +186,14 @@ def make_stream_query(
     return StreamQuery(stream, columns, f"SELECT {row(kinds, names)} FROM (\n{over_new}\n) t({', '.join(names)})")
 
 
-def evaluate(
-    connection: duckdb.DuckDBPyConnection,
-    query: StreamQuery,
-    start: int,
-    end: int,
-    seconds: float,
-    unwanted: threading.Event,
-) -> list[str]:
-    """Return the output of a query for the rows of its stream from `start` to before `end`; `connection` is then
-    closed.
+def evaluated(connection: duckdb.DuckDBPyConnection, query: StreamQuery, start: int, end: int) -> list[str]:
+    """Return the output of a query for the rows of its stream from `start` to before `end`.
 
-    Raises Failure: 57014 after the time limit in seconds (0: none), 57000 if it becomes `unwanted`, 54000 if the rows
-    have more than MOST characters.
+    Raises Failure: 54000 if the rows have more than MOST characters.
     """
-    over = threading.Event()
-    late = False
     rows: list[str] = []
     size = 0
-
-    def watch() -> None:
-        nonlocal late
-        late = not unwanted.wait(seconds or None)
-        while not over.wait(AGAIN_SECONDS):
-            # An interrupt between two steps may be lost.
-            connection.interrupt()
-
-    watching = threading.Thread(target=watch, name="watch", daemon=True)
-    watching.start()
     try:
-        connection.execute("SET TimeZone = 'UTC'")
-        connection.execute("BEGIN TRANSACTION READ ONLY")
         connection.execute(query.sql, {"lo": start, "hi": end})
         for texts in fetch_rows(connection):
             rows += texts
@@ -231,20 +203,9 @@ def evaluate(
                 raise Failure(sqlstate.TOO_LARGE, message)
         return rows
     except duckdb.Error as error:
-        if unwanted.is_set():
-            raise Failure(sqlstate.CANCELED, "canceled because no client was reading its result") from error
-        if late:
-            chunk, most = format_count(end - start, "row"), format_count(seconds, "second")
-            cause = f"evaluating {chunk} of the stream took longer than {most}"
-            raise Failure(sqlstate.TIMEOUT, f"{cause} {limit_note('seconds')}") from error
         # The statement is not the user's text.
         failed = failure(error)
         raise failed.with_message(without_place(failed.message)) from error
-    finally:
-        over.set()
-        unwanted.set()
-        watching.join()
-        connection.close()
 
 
 def _parsed(connection: duckdb.DuckDBPyConnection, sql: str) -> Any:

@@ -71,8 +71,8 @@ LEAST_MEMORY: Final = 512 << 20
 statement that had too little."""
 
 CALLABLE: Final = frozenset(
-    {"run", "use", "stream_query", "plan", "resolve", "columns", "listed", "load", "lose_transaction"}
-    | {"attach", "detach", "mount", "read_listing", "head", "rows", "read", "partitions", "convert"}
+    {"run", "use", "stream_query", "rows", "plan", "resolve", "columns", "listed", "load", "lose_transaction"}
+    | {"attach", "detach", "mount", "read_listing", "head", "read", "partitions", "convert"}
 )
 """The methods of a connection and of the engine that may be called."""
 
@@ -180,8 +180,6 @@ class Host:
             case "close" if (session := self._sessions.pop(number, None)) is not None:
                 # Rolling back may take some time.
                 self._begin(session.close)
-            case "cancel_rows":
-                self.engine.cancel_rows(order.number)
             case "trim_memory":
                 self._begin(self._trim_memory)
 

@@ -202,7 +202,6 @@ class RemoteEngine(_Caller, DuckdbCatalog):
     detach = forwarded(LocalEngine.detach)
     mount = forwarded(LocalEngine.mount)
     head = forwarded(LocalEngine.head)
-    rows = forwarded(LocalEngine.rows)
     read_listing = forwarded(DuckdbCatalog.read_listing)
 
     def partitions(self, path: Path, rows: int, options: RunOptions) -> list[tuple[int, int]]:
@@ -214,10 +213,6 @@ class RemoteEngine(_Caller, DuckdbCatalog):
             self._published.publish(tables)
         except OSError as error:
             raise Failure(sqlstate.DISK_FULL, f"cannot write the system relations: {reason(error)}") from error
-
-    def cancel_rows(self, number: int) -> None:
-        if self._process is not None:
-            self._process.order("cancel_rows", number=number)
 
     def trim_memory(self) -> None:
         for process in (self._process, self._renderer):
@@ -273,6 +268,7 @@ class RemoteConnection(_Caller):
     plan = forwarded(LocalSession.plan)
     stream_query = forwarded(LocalSession.stream_query)
     listed = forwarded(LocalSession.listed)
+    rows = forwarded(LocalSession.rows)
 
     def run(self, sql: str, options: RunOptions, sink: Sink) -> Outcome:
         if not isinstance(sink, Spool | Discard):
