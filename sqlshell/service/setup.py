@@ -7,6 +7,7 @@ import fcntl
 import logging
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
@@ -103,11 +104,9 @@ def make_statements(
 
         def place(organization: str, statement_id: str) -> Spool:
             """Make the empty spool of a statement of an organization."""
-            return Spool(
-                lambda: organizations.result_file(organization, statement_id),
-                settings.partition_rows,
-                lambda: organizations.shared_file(organization, statement_id),
-            )
+            there = shared.place(organization, statement_id) if shared is not None else ""
+            file = partial(organizations.result_file, organization, statement_id)
+            return Spool(file, settings.partition_rows, shared, there)
 
         if cluster is None:
             store = StatementStore(storage, place)

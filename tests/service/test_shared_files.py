@@ -62,10 +62,10 @@ def test_a_result_of_one_process_is_read_and_removed_by_another(tmp_path: Path, 
     from sqlshell.service.results.shared_files import SharedFiles
 
     here, there = (SharedFiles(url) for _ in range(2))
-    made = Spool(lambda: tmp_path / "made", 10, lambda: here.of("o", "s"))
+    made = Spool(lambda: tmp_path / "made", 10, here, here.place("o", "s"))
     made.keep([f'["{number}","{"x" * 10_000}"]' for number in range(20)])
     made.finish()
-    found = Spool(lambda: tmp_path / "found", 10, lambda: there.of("o", "s"))
+    found = Spool(lambda: tmp_path / "found", 10, there, there.place("o", "s"))
     found.restore(made.layout, made.body, made.size)
     assert found.partition(1) == made.partition(1)
     assert found.partition(1).startswith(b'["10"')
@@ -81,7 +81,7 @@ def test_a_small_result_needs_no_file(tmp_path: Path) -> None:
     from sqlshell.service.results.shared_files import SharedFiles
 
     files = SharedFiles(f"file://{tmp_path}/shared")
-    made = Spool(lambda: tmp_path / "made", 10, lambda: files.of("o", "s"))
+    made = Spool(lambda: tmp_path / "made", 10, files, files.place("o", "s"))
     made.keep(['["1"]'])
     made.finish()
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []
@@ -89,7 +89,7 @@ def test_a_small_result_needs_no_file(tmp_path: Path) -> None:
 
 
 def _spool(files: SharedFiles, path: Path, name: str) -> Spool:
-    return Spool(lambda: path, 10, lambda: files.of("o", name))
+    return Spool(lambda: path, 10, files, files.place("o", name))
 
 
 def test_copies_that_nobody_uses_make_room_for_others(tmp_path: Path) -> None:

@@ -49,6 +49,6 @@ def attachment_named(attachments: Sequence[Attachment], wanted: str) -> Attachme
 def path_of(organization: Organization, source: Object) -> Path:
     """The file of a source, fetched if another process stored it. Raises OSError."""
     path = organization.folder("resources") / str(source.detail["stored"])
-    if not path.exists() and (shared := organization.owner.shared_file(organization.id, path.name)) is not None:
-        shared.get(path, str(source.detail["sha256"]))
+    if not path.exists() and (shared := organization.owner.shared) is not None:
+        shared.get(shared.place(organization.id, path.name), path, str(source.detail["sha256"]))
     return path

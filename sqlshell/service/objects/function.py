@@ -190,7 +190,7 @@ class _Source(Kind):
             message = f"the sources of the organization would exceed {most / (1 << 30):g} GiB"
             raise Failure(sqlstate.LIMIT, message)
         file = organization.folder("resources") / str(uuid.uuid4())
-        shared = organization.owner.shared_file(organization.id, file.name)
+        shared = organization.owner.shared
         with contextlib.ExitStack() as undone:
             undone.callback(file.unlink, missing_ok=True)
             try:
@@ -204,7 +204,7 @@ class _Source(Kind):
                 undone.callback(execution.forget, self.name, asked.name)
                 if shared is not None:
                     # The catalog is first: it says that the file in the storage is needed.
-                    shared.put(file)
+                    shared.put(file, shared.place(organization.id, file.name))
             except OSError as error:
                 raise Failure(sqlstate.LIMIT, f"cannot store the file: {reason(error)}") from error
             undone.pop_all()
@@ -220,8 +220,8 @@ class _Source(Kind):
             execution.forget(self.name, asked.name)
             with contextlib.suppress(OSError):
                 (organization.folder("resources") / file).unlink()
-            if (shared := organization.owner.shared_file(organization.id, file)) is not None:
-                shared.remove()
+            if (shared := organization.owner.shared) is not None:
+                shared.remove(shared.place(organization.id, file))
 
     def facts(self, scope: Scope) -> list[Facts]:
         return [

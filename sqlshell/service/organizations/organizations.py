@@ -27,7 +27,7 @@ from sqlshell.service.settings import Settings
 
 if TYPE_CHECKING:
     from sqlshell.service.organizations.copies import Copies
-    from sqlshell.service.results.shared_files import SharedFile, SharedFiles
+    from sqlshell.service.results.shared_files import SharedFiles
 
 DATABASE = "local"
 """The initial database of every organization."""
@@ -275,12 +275,6 @@ class Organizations:
         folder = (self.folder(organization_id) if organization_id else self._base()) / RESULTS
         folder.mkdir(mode=0o700, exist_ok=True)
         return folder / statement_id
-
-    def shared_file(self, organization_id: str, name: str) -> SharedFile | None:
-        """Return the file that several processes of the service share by this name, such as the result of a statement;
-        None if there is only one process.
-        """
-        return self.shared.of(organization_id, name) if self.shared is not None else None
 
     def uploads(self) -> Path:
         """Return the folder for the files of requests until their statements have finished."""

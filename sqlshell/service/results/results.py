@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, BinaryIO
 import msgspec
 
 if TYPE_CHECKING:
-    from sqlshell.service.results.shared_files import SharedFile
+    from sqlshell.service.results.shared_files import SharedFiles
 
 IN_MEMORY = 1 << 20
 """A running statement's result is kept in memory up to this many bytes; then it goes to a file."""
@@ -86,15 +86,15 @@ class Discard:
 class Spool:
     """Stores one result while its statement runs, and reads its partitions later. `place` returns the file to use.
 
-    If `shared` returns a file, the result is copied there when it is complete, and fetched from there if another
+    With `shared`, the result is copied to the place `there` when it is complete, and fetched from there if another
     process stored it.
     """
 
     def __init__(
-        self, place: Callable[[], Path], partition_rows: int, shared: Callable[[], SharedFile | None] = lambda: None
+        self, place: Callable[[], Path], partition_rows: int, shared: SharedFiles | None = None, there: str = ""
     ) -> None:
         self._place = place
-        self._shared = shared
+        self._shared, self._there = shared, there
         self._held: list[bytes] = []
         self._file: BinaryIO | None = None
         self.path: Path | None = None
@@ -167,16 +167,16 @@ class Spool:
             self._file = None
         else:
             self.body, self._held = b"".join(self._held), []
-        if self.path is not None and (shared := self._shared()) is not None:
+        if self.path is not None and self._shared is not None:
             self._is_shared = True
             with self.path.open("rb") as content:
                 self.layout.digest = hashlib.file_digest(content, "sha256").hexdigest()
             try:
-                shared.put(self.path)
+                self._shared.put(self.path, self._there)
             except OSError:
                 if not self.may_stay_local:
                     raise
-                shared.used(self.path)
+                self._shared.used(self.path)
         self._complete = True
 
     def restore(self, layout: Layout, body: bytes, size: int) -> Spool:
@@ -190,12 +190,11 @@ class Spool:
     def local_path(self) -> Path:
         """The file of the result, fetched if another process stored it. Raises OSError."""
         assert self.path is not None
-        shared = self._shared()
         if self.path.exists():
-            if shared is not None:
-                shared.used(self.path)
-        elif shared is not None:
-            shared.get(self.path, self.layout.digest)
+            if self._shared is not None:
+                self._shared.used(self.path)
+        elif self._shared is not None:
+            self._shared.get(self._there, self.path, self.layout.digest)
         else:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return self.path
@@ -254,8 +253,8 @@ class Spool:
         self._unshare()
 
     def _unshare(self) -> None:
-        if (shared := self._shared()) is not None:
-            shared.remove()
+        if self._shared is not None:
+            self._shared.remove(self._there)
 
     def _add(self, body: bytes, rows: int) -> None:
         """Add rows to the current partition, or to a new one if it would become too large."""

@@ -18,7 +18,6 @@ from typing import Any, BinaryIO, Final, TypeVar
 from urllib.parse import unquote
 
 import fsspec
-from msgspec import Struct
 
 from sqlshell.errors import ServiceError, UsageError, reason
 
@@ -157,9 +156,9 @@ class SharedFiles:
     def _unusable(self, error: Exception) -> ServiceError:
         return ServiceError(f"cannot write to --results-url: {_hidden(str(error), self._url) or type(error).__name__}")
 
-    def of(self, organization: str, statement_id: str) -> SharedFile:
-        """The file of a statement's result."""
-        return SharedFile(self, f"{self._root}/{organization or 'none'}/{statement_id}")
+    def place(self, organization: str, name: str) -> str:
+        """The place of a file of an organization, such as the result of a statement, which has the statement's ID."""
+        return f"{self._root}/{organization or 'none'}/{name}"
 
     def put(self, file: Path, name: str) -> None:
         try:
@@ -309,25 +308,6 @@ class _Progress(fsspec.Callback):  # type: ignore[misc]
 
     def relative_update(self, inc: int = 1) -> None:
         self.last = time.monotonic()
-
-
-class SharedFile(Struct, frozen=True):
-    """The shared file of one result."""
-
-    files: SharedFiles
-    name: str
-
-    def put(self, file: Path) -> None:
-        self.files.put(file, self.name)
-
-    def get(self, file: Path, digest: str) -> None:
-        self.files.get(self.name, file, digest)
-
-    def used(self, file: Path) -> None:
-        self.files.used(file)
-
-    def remove(self) -> None:
-        self.files.remove(self.name)
 
 
 def _hidden(text: str, url: str) -> str:
