@@ -189,7 +189,7 @@ def test_a_statement_that_does_not_end_in_its_time_costs_its_process(
                 child = engine.process()._child
                 assert child is not None
                 child.send_signal(signal.SIGSTOP)
-            await record.done.wait()
+            await record.ready.wait()
             return record.sql_state
 
         try:

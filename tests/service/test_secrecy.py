@@ -629,7 +629,7 @@ def test_a_query_that_begins_while_it_is_ended_ends(storage: Storage) -> None:
         operator = Caller("operator")
         try:
             [made] = await statements.submit(StatementRequest("create stream s (v varchar)"), operator)
-            await made.done.wait()
+            await made.ready.wait()
             [query] = await statements.submit(StatementRequest("select * from s"), operator)
             await query.ready.wait()
             assert query.running

@@ -98,7 +98,7 @@ class SharedStatementStore(StatementStore):
 
     async def settled(self, statement: Statement) -> None:
         if not statement.unfinished:
-            await statement.done.wait()
+            await statement.ready.wait()
 
     def write_again(self) -> None:
         """Begin to write the ends that are not written yet, unless that is going on."""

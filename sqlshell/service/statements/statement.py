@@ -121,7 +121,6 @@ class Statement(Struct, eq=False):
     """What it has created, until that was sent to its owner; only in memory."""
     queued: bool = False
     """Whether its row says that it has not begun."""
-    done: asyncio.Event = field(default_factory=asyncio.Event)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when there is a response: at the end, or when a SELECT on a stream has started."""
 

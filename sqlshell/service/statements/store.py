@@ -221,7 +221,6 @@ class StatementStore:
             self.unswept += statement.spool.size
             statement.sql_state, statement.message, statement.finished = item.state, item.message, item.finished
             statement.state = State.after(item.state, item.message)
-            statement.done.set()
             statement.ready.set()
             if self._leave(statement):
                 if statement.redacted is not None:
@@ -412,7 +411,6 @@ class StatementStore:
                 spool.restore(stored.layout, body or b"", size)
                 statement.outcome = Outcome(stored.columns, tuple(stored.zoned))
         if not statement.running:
-            statement.done.set()
             statement.ready.set()
         return statement
 
