@@ -90,7 +90,14 @@ class DuckdbCatalog(ABC):
         return _found(query, cast(LocalSession, seen))
 
     def inline(self, rows: Listing) -> str:
-        return inline(rows)
+        names = [f"c{number}" for number in range(len(rows.columns))]
+        texts = []
+        for number, name in enumerate(names):
+            held = json.dumps([row[number] for row in rows.rows], ensure_ascii=False)
+            # A path of the organization's files in one of the values is none that the statement names.
+            held = held.replace("-", "\\u002d")
+            texts.append(f"unnest(from_json({literal(held)}, '[\"VARCHAR\"]')) AS {name}")
+        return own(f"SELECT {typed(names, rows.columns)} FROM (SELECT {', '.join(texts)})")
 
 
 def _told(sql: str, read: Callable[[str], Rows]) -> Rows:
@@ -179,18 +186,6 @@ def columns_of(relation: Relation) -> str:
         "SELECT column_name AS name, data_type AS type, is_nullable AS nullable FROM duckdb_columns() "
         f"WHERE {' AND '.join(same(column, name) for column, name in named)} ORDER BY column_index"
     )
-
-
-def inline(rows: Listing) -> str:
-    """Return SQL for a relation with these rows."""
-    names = [f"c{number}" for number in range(len(rows.columns))]
-    texts = []
-    for number, name in enumerate(names):
-        held = json.dumps([row[number] for row in rows.rows], ensure_ascii=False)
-        # A path of the organization's files in one of the values is none that the statement names.
-        held = held.replace("-", "\\u002d")
-        texts.append(f"unnest(from_json({literal(held)}, '[\"VARCHAR\"]')) AS {name}")
-    return own(f"SELECT {typed(names, rows.columns)} FROM (SELECT {', '.join(texts)})")
 
 
 def typed(texts: Sequence[str], columns: Sequence[tuple[str, str]]) -> str:

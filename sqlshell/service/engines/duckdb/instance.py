@@ -12,7 +12,7 @@ import duckdb
 from sqlshell.errors import ServiceError, UsageError
 from sqlshell.runtime.compressed_files import is_empty
 from sqlshell.runtime.scratch import scratch
-from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, DuckdbCatalog, inline
+from sqlshell.service.engines.duckdb.catalog import FIRST_SCHEMA, DuckdbCatalog
 from sqlshell.service.engines.duckdb.connection import DuckdbConnection
 from sqlshell.service.engines.duckdb.rights.check import Policy
 from sqlshell.service.engines.duckdb.statement import SESSION_SETTINGS
@@ -187,7 +187,7 @@ class DuckdbEngine(DuckdbCatalog, ResultFiles):
             for name, rows in tables.items():
                 if self._shown.get(name) != rows:
                     self._execute(
-                        f"CREATE OR REPLACE TABLE {SYSTEM_DATABASE}.sys.{always_quoted(name)} AS {inline(rows)}"
+                        f"CREATE OR REPLACE TABLE {SYSTEM_DATABASE}.sys.{always_quoted(name)} AS {self.inline(rows)}"
                     )
                     self._shown[name] = rows
 

@@ -29,6 +29,7 @@ class PostgresqlEngine(ServerEngine):
 
     name = "postgresql"
     capabilities = CAPABILITIES
+    inline = staticmethod(catalog.inline)
 
     def __init__(self, url: str, password: str = "", *, read_only: bool = False) -> None:
         self._server = Server(url, password, read_only=read_only)
@@ -89,9 +90,6 @@ class PostgresqlEngine(ServerEngine):
             return seen.objects(query)
         with self._in(database) as session:
             return session.objects(query)
-
-    def inline(self, rows: Listing) -> str:
-        return catalog.inline(rows)
 
     async def _close(self) -> None:
         for session in list(self._sessions):

@@ -136,10 +136,6 @@ class SparkClient:
             self.start(self._watch(self._channel))
         return self._stub
 
-    @property
-    def metadata(self) -> tuple[tuple[str, str], ...]:
-        return self.address.metadata
-
     def fill(self, request: Any, handle: SparkHandle) -> Any:
         """Set the user and the session of a request."""
         request.session_id = handle.id
@@ -154,7 +150,7 @@ class SparkClient:
         call = getattr(self.stub, method)
         for wait in (*RECONNECTING, None):
             try:
-                response = await call(self.fill(request, handle), metadata=self.metadata, timeout=PATIENCE)
+                response = await call(self.fill(request, handle), metadata=self.address.metadata, timeout=PATIENCE)
                 break
             except grpc.aio.AioRpcError as error:
                 if wait is None or error.code() is not grpc.StatusCode.UNAVAILABLE:

@@ -44,6 +44,7 @@ class SparkEngine(ServerEngine):
     """
 
     name = "spark"
+    inline = staticmethod(catalog.inline)
 
     def __init__(self, url: str) -> None:
         address = Address(url)
@@ -111,9 +112,6 @@ class SparkEngine(ServerEngine):
 
     def objects(self, query: ObjectQuery, seen: EngineSession) -> Listing:
         return self._loop.run(catalog.described(self._of(seen), query))
-
-    def inline(self, rows: Listing) -> str:
-        return catalog.inline(rows)
 
     def _of(self, seen: EngineSession | None) -> SparkSession:
         """The session that sees what is asked for: temporary views, and all tables of Sail's own catalog."""

@@ -61,7 +61,7 @@ class Operation:
         request = self._client.fill(proto.ExecutePlanRequest(operation_id=self.id), self._handle)
         request.plan.CopyFrom(plan)
         request.request_options.add().reattach_options.reattachable = True
-        self._call = self._client.stub.ExecutePlan(request, metadata=self._client.metadata)
+        self._call = self._client.stub.ExecutePlan(request, metadata=self._client.address.metadata)
         return self._responses()
 
     def continued(self) -> AsyncGenerator[Any]:
@@ -135,7 +135,7 @@ class Operation:
         request = self._client.fill(proto.ReattachExecuteRequest(operation_id=self.id), self._handle)
         if self._last:
             request.last_response_id = self._last
-        return self._client.stub.ReattachExecute(request, metadata=self._client.metadata)
+        return self._client.stub.ReattachExecute(request, metadata=self._client.address.metadata)
 
     def _note(self, progress: Any) -> None:
         tasks = sum(stage.num_tasks for stage in progress.stages)
