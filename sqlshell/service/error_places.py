@@ -23,25 +23,20 @@ def without_place(message: str) -> str:
     return message[: match.start()].rstrip() + message[match.end() :] if match else message
 
 
-def message_for_typed(message: str, typed: str, before: str, part: str, behind: str) -> str:
-    """Convert a message about the statement `before + part + behind`, or about `part` alone, to one about the typed
-    statement, which ends with the part, or contains it at its first occurrence.
-    """
-    start = typed.rfind(part) if typed.rstrip("; \n\t").endswith(part) else typed.find(part)
-    if start < 0:
-        return without_place(message)
-    alone = [(part, start, True)]
-    whole = TranslatedStatement(typed, [(before, start, False), *alone, (behind, start + len(part), False)])
-    return whole.located(message) or TranslatedStatement(typed, alone).located(message) or without_place(message)
-
-
 @contextlib.contextmanager
 def placed(typed: str, before: str, part: str, behind: str = "") -> Iterator[None]:
-    """Errors inside the block about `before + part + behind` refer to the typed statement, which contains `part`."""
+    """Errors inside the block about `before + part + behind`, or about `part` alone, refer to the typed statement,
+    which ends with the part, or contains it at its first occurrence.
+    """
     try:
         yield
     except Failure as error:
-        raise error.with_message(message_for_typed(error.message, typed, before, part, behind)) from error.__cause__
+        start = typed.rfind(part) if typed.rstrip("; \n\t").endswith(part) else typed.find(part)
+        alone = [(part, start, True)]
+        whole = [(before, start, False), *alone, (behind, start + len(part), False)]
+        tried = (whole, alone) if start >= 0 else ()
+        found = filter(None, (TranslatedStatement(typed, pieces).located(error.message) for pieces in tried))
+        raise error.with_message(next(found, without_place(error.message))) from error.__cause__
 
 
 class TranslatedStatement:

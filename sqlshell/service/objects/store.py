@@ -75,7 +75,12 @@ class Store(Kind):
     def facts(self, scope: Scope) -> list[Facts]:
         rows: list[Facts] = []
         for item in scope.kept(self.name):
-            state, _, reason = stores.state(scope.organization, item.name).partition(": ")
+            state, reason = "ready", ""
+            try:
+                with stores.open_store(scope.organization, item.name):
+                    pass
+            except Failure as failure:
+                state, reason = "broken", failure.message
             default = scope.session is not None and scope.session.store == item.name
             facts = {"state": state, "message": reason, "default": default}
             rows.append(scope.facts(item) | facts | {"writable": bool(item.detail.get("writable"))})

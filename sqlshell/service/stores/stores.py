@@ -336,15 +336,6 @@ def _unmount(organization: Organization, store: str) -> None:
         cast(LocalEngine, organization.engine).detach(store)
 
 
-def state(organization: Organization, store: str) -> str:
-    """The state of a store: `ready` or `broken: REASON`."""
-    try:
-        with open_store(organization, store):
-            return "ready"
-    except Failure as failure:
-        return f"broken: {failure.message}"
-
-
 def check_read_only(organization: Organization, connection: EngineSession, sql: str) -> None:
     """Raises Failure if a statement would change a store, judging by its text."""
     for names in targets(sql, WRITES):
