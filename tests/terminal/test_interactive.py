@@ -56,20 +56,6 @@ def test_a_statement_and_its_table(opened: Open) -> None:
     assert terminal.end() == 0
 
 
-def test_a_statement_over_several_lines(opened: Open) -> None:
-    terminal = opened("-q")
-    terminal.wait(">")
-    terminal.enter("select 'a")
-    terminal.wait("'>")
-    terminal.enter("b' as s,")
-    terminal.enter("(1")
-    terminal.wait("(>")
-    terminal.enter("+ 1) as two")
-    terminal.enter(";")
-    shown = terminal.wait("1 row")
-    assert "│ s       │     two │" in shown
-
-
 def test_the_prompt_follows_the_context(opened: Open) -> None:
     terminal = opened("-q", columns=120)
     terminal.wait(">")
@@ -83,16 +69,6 @@ def test_the_first_prompt_of_each_file_shows_its_context(opened: Open) -> None:
     terminal.enter("\\c two.duckdb")
     terminal.wait("two.main>")
     assert b"sqlshell>" not in terminal.written
-
-
-def test_ctrl_c_clears_the_line(opened: Open) -> None:
-    terminal = opened("-q")
-    terminal.wait(">")
-    terminal.type("select nonsense")
-    terminal.wait("nonsense")
-    terminal.type("\x03")
-    terminal.enter("select 7 as seven;")
-    assert " 7 │" in terminal.wait("1 row")
 
 
 def test_ctrl_c_ends_the_running_statement(opened: Open) -> None:
@@ -312,15 +288,6 @@ def test_an_example_of_the_help_is_run_by_keys(opened: Open) -> None:
     terminal.wait("main> \\h select")
     terminal.enter("")
     terminal.wait("GROUP BY")
-    terminal.prompt()
-
-
-def test_the_list_of_commands_fits_a_large_screen(opened: Open) -> None:
-    terminal = opened("-q", rows=60, columns=200, env={"LESS": ""})
-    terminal.prompt()
-    terminal.enter("\\? all")
-    shown = terminal.wait(lambda text: "\\tutorial" in text and "\\context" in text)
-    assert "q quits" not in shown
     terminal.prompt()
 
 

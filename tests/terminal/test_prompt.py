@@ -91,43 +91,6 @@ def test_the_condition_of_a_join_is_completed(terminal: Terminal) -> None:
     terminal.wait("\\d visit")
 
 
-def test_brackets_indent_the_next_line(terminal: Terminal) -> None:
-    terminal.type("select (\r1\r);")
-    shown = terminal.wait(");")
-    assert "  1" in shown
-    terminal.type("\r")
-    terminal.wait("1 row")
-
-
-@pytest.mark.slow("a terminal")
-def test_the_end_of_input_ends_rows_and_not_the_shell(terminal: Terminal) -> None:
-    terminal.enter("create table t (a int);")
-    terminal.wait("CREATE TABLE")
-    terminal.prompt()
-    terminal.enter("copy t from stdin;")
-    terminal.wait("or Ctrl-D, ends them")
-    terminal.enter("50")
-    terminal.wait("ends the data")
-    terminal.type("\x04")
-    terminal.prompt()
-    terminal.enter("select a + 7 as sum from t;")
-    terminal.wait("57")
-
-
-@pytest.mark.slow("a terminal")
-def test_a_tab_separates_the_values_of_a_row_that_is_typed(terminal: Terminal) -> None:
-    terminal.enter("create table t (a int, b int);")
-    terminal.wait("CREATE TABLE")
-    terminal.prompt()
-    terminal.enter("copy t from stdin;")
-    terminal.wait("or Ctrl-D, ends them")
-    terminal.enter("50\t7")
-    terminal.enter("\\.")
-    terminal.prompt()
-    terminal.enter("select a + b as sum from t;")
-    terminal.wait("57")
-
-
 def test_ctrl_c_is_for_the_command_that_has_the_terminal(terminal: Terminal) -> None:
     # A shell runs its trap between two commands only: none of them may be long.
     waiting = "while :; do sleep 0.1; done"
@@ -177,25 +140,6 @@ def test_rows_are_typed_below_the_copy(tmp_path: Path, copy: str, multiline: str
         terminal.close()
 
 
-@pytest.mark.slow("a terminal")
-def test_the_history_is_found_by_letters(terminal: Terminal) -> None:
-    terminal.enter("select 'needle' as haystack;")
-    terminal.prompt()
-    terminal.enter("select 2;")
-    terminal.wait("│       2 │")
-    terminal.prompt()
-    terminal.type("\x12ndlhay")
-    terminal.wait(
-        lambda text: bool(
-            re.search(r"history: ndlhay\n *select 'needle' as haystack;  \d{4}-\d\d-\d\d \d\d:\d\d", text)
-        )
-    )
-    terminal.type("\r")
-    terminal.wait("work.main> select 'needle' as haystack;")
-    terminal.type("\r")
-    terminal.wait(lambda text: "│ needle" in text.rpartition("work.main> select 'needle'")[2])
-
-
 def test_the_history_is_found_in_a_further_line(terminal: Terminal) -> None:
     terminal.enter("select 'needle' as haystack;")
     terminal.prompt()
@@ -226,16 +170,6 @@ def test_timing_and_psqls_settings_are_those_of_psql(terminal: Terminal) -> None
     terminal.prompt()
     terminal.enter("select 'sent' || ' without' as it")
     terminal.wait("sent without")
-
-
-@pytest.mark.slow("a terminal")
-def test_a_statement_is_laid_out(terminal: Terminal) -> None:
-    terminal.type("select a,b from t where a=1 and b=2;")
-    terminal.type("\x18\x06")
-    shown = terminal.wait("FROM t")
-    assert "WHERE" in shown
-    terminal.type("\x03select from where (;\x18\x06")
-    terminal.wait("not formatted")
 
 
 @pytest.mark.slow("a terminal")
@@ -468,20 +402,6 @@ def test_a_person_is_asked_by_the_policy(tmp_path: Path) -> None:
     terminal.close()
 
 
-@pytest.mark.slow("a terminal")
-def test_exit_and_help_alone_on_a_line(terminal: Terminal) -> None:
-    terminal.enter("help")
-    terminal.wait("for help with sqlshell commands")
-    terminal.prompt()
-    terminal.enter("select 42")
-    terminal.enter("exit")
-    terminal.wait("Use \\q to quit.")
-    terminal.type("\x03")
-    terminal.prompt()
-    terminal.enter("exit")
-    assert terminal.end() == 0
-
-
 @pytest.mark.parametrize("multiline", ["on", "off"])
 def test_help_in_a_statement_that_cannot_be_edited_is_explained(terminal: Terminal, multiline: str) -> None:
     for line in (f"\\pset multiline {multiline}", "\\if true", "select 42 \\echo said"):
@@ -525,21 +445,6 @@ def test_an_editor_that_is_missing_is_reported_and_a_pasted_tab_is_blank(tmp_pat
         assert "error: cannot start the editor '/nonexist/ed'" in screen
         terminal.type("\x15\x1b[200~select\t2\x1b[201~")
         assert "^I" not in terminal.wait(lambda text: re.search(r"select +2", text) is not None)
-    finally:
-        terminal.close()
-
-
-@pytest.mark.slow("a terminal")
-def test_changing_a_word_with_vi_keys_keeps_the_blank(tmp_path: Path) -> None:
-    terminal = Terminal(tmp_path, env={"SQLSHELL_VI": "on"})
-    try:
-        terminal.wait("INSERT")
-        terminal.type("select 123")
-        terminal.wait("select 123")
-        terminal.type("\x1b")
-        terminal.wait("NORMAL")
-        terminal.type("0cwfrom")
-        terminal.wait("> from 123")
     finally:
         terminal.close()
 
