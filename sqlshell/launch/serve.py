@@ -356,7 +356,8 @@ def _check(given: Mapping[str, Any]) -> None:
         )
     server = given["engine"] != ENGINES[0]
     if server and not given["engine_url"]:
-        raise UsageError(f"--engine {given['engine']} requires --engine-url URL", "see sqlshell serve --help")
+        example = "examples: postgresql://user@host/db, sc://host"
+        raise UsageError(f"--engine {given['engine']} requires --engine-url URL", example)
     if given["engine_url"] and not server:
         raise UsageError("--engine-url requires --engine postgresql or --engine spark")
     if given["state_url"]:

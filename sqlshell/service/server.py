@@ -289,10 +289,10 @@ def _unix(path: Path) -> socket.socket:
             with socket.socket(socket.AF_UNIX) as probe, contextlib.suppress(OSError):
                 probe.connect(str(path))
                 cause = f"another service is already listening on {path}"
-                raise UsageError(cause, "stop it first, or choose another path")
+                raise UsageError(cause, "stop it first, or use another path")
             path.unlink()
         elif path.exists():
-            raise UsageError(f"{path} exists but is not a socket", "remove it or choose another path")
+            raise UsageError(f"{path} exists but is not a socket", "remove it, or use another path")
         path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         listener.bind(str(path))
         path.chmod(0o600)
