@@ -130,7 +130,7 @@ def test_a_column_widens_for_rows_that_come_into_view() -> None:
 
 def test_a_place_is_restored_as_far_as_it_is_there() -> None:
     shown = numbers(30)
-    for row, top, found in ((25, 20, (25, 1, 20)), (29, 29, (29, 1, 29)), (99, 99, (29, 1, 29))):
+    for row, top, found in ((0, 0, (0, 1, 0)), (25, 20, (25, 1, 20)), (29, 29, (29, 1, 29)), (99, 99, (29, 1, 29))):
         shown.restore(GridPosition(row, 9, top, 0, 1))
         assert (shown.row, shown.place, shown.top) == found
         assert shown.position == GridPosition(found[0], 1, found[2], 0, 1)

@@ -252,6 +252,7 @@ def status(screen: str) -> str:
         ("$ -", f"row 1 of 9 │ name varchar │ 1 hidden column │ {HELP}"),
         ("l - +", f"row 1 of 9 │ name varchar │ {HELP}"),
         ("]", f"row 1 of 9 │ id integer │ sorted by id desc │ {HELP}"),
+        ("[ =", f"row 1 of 9 │ id integer │ {HELP}"),
         ("l [", f"row 1 of 9 │ name varchar │ sorted by name │ {HELP}"),
         ("j l &[3-7] enter", f"row 1 of 5 │ name varchar │ name matches '[3-7]' │ {HELP}"),
         ("&[3-7] enter l ]", f"row 1 of 5 │ name varchar │ id matches '[3-7]', sorted by name desc │ {HELP}"),
