@@ -11,7 +11,7 @@ from urllib.parse import quote, urlsplit
 
 from msgspec import Struct
 
-from sqlshell.client.target import Target
+from sqlshell.client.target import DEFAULT_PORTS, Target
 from sqlshell.errors import ProtocolError, ServiceError
 from sqlshell.interface.models import DataplaneRequest
 from sqlshell.runtime.addresses import address_of, is_loopback, is_private, normalized_host, same_address
@@ -70,7 +70,7 @@ def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> Dat
         if kind == RESULT_SET:
             raise ProtocolError(f"{refused}: query string not allowed")
         path += f"?{parts.query}"
-    target = Target(scheme, host.lower(), port or {"http": 80, "https": 443}[scheme])
+    target = Target(scheme, host.lower(), port or DEFAULT_PORTS[scheme])
     near = _origin(target) == _origin(api) or (bool(api.uds) and normalized_host(target.host) == "localhost")
     token = request.token or ""
     if any(not "!" <= char <= "~" for char in token):

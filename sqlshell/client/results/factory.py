@@ -62,7 +62,6 @@ class ResultFactory(Struct):
     open_app: OpenApp | None = None
     limits: Callable[[], StreamLimits] | None = None
     for_people: bool = False
-    ahead: int = READ_AHEAD
     _planes: list[Transport] = field(default_factory=list)
     _unfinished: weakref.WeakSet[Partitions] = field(default_factory=weakref.WeakSet)
 
@@ -110,7 +109,7 @@ class ResultFactory(Struct):
             count = counts[number] if counts and number < len(counts) else None
             return Batch(len(columns), body=await pages.body(number), number=number, count=count)
 
-        batches = PartitionReader(fetch, first, len(counts) if counts else 1, self.ahead)
+        batches = PartitionReader(fetch, first, len(counts) if counts else 1, READ_AHEAD)
         whole = _whole_reader(done, columns, pages, first, batches)
         self._unfinished.add(whole or batches)
         named = [as_on_engine(column, self.transport.engine) for column in columns] if self.for_people else columns

@@ -122,7 +122,7 @@ def statement_words(words: Sequence[str]) -> Wanted | None:
     last = words[-1]
     match first:
         case "USE":
-            return ((), keywords.CONTEXT_PARTS, "") if count == 1 else _objects(second, count == 2, 2)
+            return ((), keywords.CONTEXT_PARTS, "") if count == 1 else _objects(second, count == 2)
         case "LIST":
             if count == 1:
                 return (), keywords.LIST_OBJECTS, ""
@@ -130,7 +130,7 @@ def statement_words(words: Sequence[str]) -> Wanted | None:
                 return (), ("STORE", "DATABASE", "SCHEMA", "ORGANIZATION"), ""
             if "WHERE" in words:
                 return (), (), ""
-            return _objects(last, True, 1) if words[-2] == "IN" else ((), ("IN", "WHERE"), "")
+            return _objects(last, True) if words[-2] == "IN" else ((), ("IN", "WHERE"), "")
         case "DESCRIBE" | "DESC":
             if count == 1:
                 return ("relation",), (*keywords.DESCRIBE_OBJECTS, "CREATE", "INSERT INTO"), ""
@@ -140,7 +140,7 @@ def statement_words(words: Sequence[str]) -> Wanted | None:
                 return (OBJECTS[second],), keywords.DESCRIBE_PARTS[second], ""
             if second == "ENTITY" and count > 2:
                 return _inside(words, "STORE", ())
-            return _objects(second, count == 2 or last in {"COLUMNS", "HISTORY", "STATE", "EVENTS", "METRICS"}, 2)
+            return _objects(second, count == 2 or last in {"COLUMNS", "HISTORY", "STATE", "EVENTS", "METRICS"})
         case "CREATE" if count == 1 or (count == 3 and words[1:] == ["OR", "REPLACE"]):
             return (), ("OR REPLACE", *keywords.CREATE_OBJECTS, "VIEW", "TEMP TABLE"), ""
         case "CREATE" if second == "ENTITY" and count > 2 and last != "WITH":
@@ -155,11 +155,11 @@ def statement_words(words: Sequence[str]) -> Wanted | None:
             if second == "ENTITY" and count > 2:
                 return _inside(words, "STORE", ("CASCADE",))
             if last == "EXISTS":
-                return _objects(words[-3], True, 1)
+                return _objects(words[-3], True)
             if first == "ALTER" and second == "TABLE" and count > 2:
                 return _altered(words)
             if count == 2 or (second == "MATERIALIZED" and count == 3):
-                kinds, _, within = _objects(second, True, 2)
+                kinds, _, within = _objects(second, True)
                 return kinds, ("IF EXISTS",), within
             return (), ("CASCADE", "RESTRICT") if first == "DROP" else ("RENAME TO",), ""
         case "PRINT":
@@ -169,12 +169,12 @@ def statement_words(words: Sequence[str]) -> Wanted | None:
         case "CAN" if count < 3:
             return (), ("I",) if count == 1 else keywords.PRIVILEGES, ""
         case "TEST":
-            return ((), ("STORE",), "") if count == 1 else _objects(second, count == 2, 2)
+            return ((), ("STORE",), "") if count == 1 else _objects(second, count == 2)
         case "UPDATE" if count == 1:
             return ("relation",), keywords.UPDATE_OBJECTS, ""
         case "UPDATE" if second in keywords.UPDATE_OBJECTS and "SET" not in words and last != "WITH":
             if count == 2:
-                return _objects(second, True, 2)
+                return _objects(second, True)
             return _inside(words, "STORE", ("WITH",)) if second == "ENTITY" else ((), ("WITH", "SET"), "")
         case "TERMINATE" | "RESTART" | "RESUME":
             return ((), ("QUERY",), "") if count == 1 else (("query",), (), "")
@@ -294,7 +294,7 @@ def _comment(words: Sequence[str]) -> Wanted:
     return (), ("IS",) if words[-1] != "IS" else ("NULL",), ""
 
 
-def _objects(word: str, wanted: bool, _: int) -> Wanted:
+def _objects(word: str, wanted: bool) -> Wanted:
     word = {"MATERIALIZED": "MATERIALIZED VIEW"}.get(word, word)
     return (((OBJECTS[word],) if word in OBJECTS else ()) if wanted else (), (), "")
 

@@ -197,7 +197,7 @@ def _reference(items: Sequence[Token | Group], number: int, *, called: bool = Tr
             called
             and number < len(items)
             and isinstance(items[number], Group)
-            and _token(items[number - 1]).end + 1 == _start(items[number])
+            and _token(items[number - 1]).end + 1 == items[number].start
         ):
             # A table function: its columns are unknown.
             columns = ()
@@ -279,7 +279,3 @@ def _text(item: Token | Group) -> str:
 
 def _word(item: Token | Group) -> str:
     return item.word if isinstance(item, Token) else ""
-
-
-def _start(item: Token | Group) -> int:
-    return item.start

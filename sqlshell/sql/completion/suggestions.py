@@ -106,7 +106,8 @@ def _candidates(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[i
             case "common":
                 yield from _common(wanted, place)
             case "columnof":
-                yield from _columns_named(tuple(wanted.within.split("\n")), wanted, place)
+                columns = place.catalog.columns(wanted.within.split("\n"), place.database, place.schema)
+                yield from _typed_columns(columns, typed)
             case "table function":
                 for rank, name in place.catalog.names_of(kind).matching(typed) if typed else ():
                     if not rank:
@@ -117,21 +118,16 @@ def _candidates(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[i
                 if typed and not wanted.quoted:
                     yield from _functions(typed, place)
             case "type":
-                yield from _matched(place.catalog.contents.names.get("type") or keywords.TYPES, typed, "type")
-                yield from (
-                    (rank, Suggestion(name, "user type"))
-                    for rank, name in place.catalog.names_of("user type").matching(typed)
-                )
+                yield from _matched(Names(place.catalog.contents.names.get("type") or keywords.TYPES), typed, "type")
+                yield from _matched(place.catalog.names_of("user type"), typed, "user type")
             case "withkey":
                 keys = WITH_KEYS.get(wanted.within, tuple(dict.fromkeys(sum(WITH_KEYS.values(), ()))))
-                yield from _matched(keys, typed, "key")
+                yield from _matched(Names(keys), typed, "key")
             case "setting":
-                yield from _matched(SETTINGS, typed, "setting")
+                yield from _matched(Names(SETTINGS), typed, "setting")
             case _:
                 shown = {"macro": "own function"}.get(kind, kind)
-                yield from (
-                    (rank, Suggestion(name, shown)) for rank, name in place.catalog.names_of(kind).matching(typed)
-                )
+                yield from _matched(place.catalog.names_of(kind), typed, shown)
     if wanted.keywords and not wanted.quoted:
         for number, word in enumerate(wanted.keywords):
             if _starts(word, typed) and word.lower() != typed.lower():
@@ -144,8 +140,8 @@ def _candidates(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[i
         )
 
 
-def _matched(names: Iterable[str], typed: str, kind: str) -> Iterator[tuple[int, Suggestion]]:
-    for rank, name in Names(names).matching(typed):
+def _matched(names: Names, typed: str, kind: str) -> Iterator[tuple[int, Suggestion]]:
+    for rank, name in names.matching(typed):
         yield rank, Suggestion(name, kind)
 
 
@@ -273,10 +269,11 @@ def _by_names(left: TableReference, right: TableReference, wanted: Expected, pla
     yield from (Condition(left, right, ((name, low[name.lower()]),), "same name") for name in shared)
 
 
-def _columns_named(name: tuple[str, ...], wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
-    types = {column.name: column.type for column in place.catalog.columns(name, place.database, place.schema)}
-    for rank, text in Names(types).matching(wanted.prefix):
-        yield rank, Suggestion(text, "column", types[text])
+def _typed_columns(columns: Iterable[Column], typed: str) -> Iterator[tuple[int, Suggestion]]:
+    """Columns, each with its type."""
+    types = {column.name: column.type for column in columns}
+    for rank, name in Names(types).matching(typed):
+        yield rank, Suggestion(name, "column", types[name])
 
 
 def _common(wanted: Expected, place: Place) -> Iterator[tuple[int, Suggestion]]:
@@ -346,13 +343,10 @@ def _qualified(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[in
     if "column" in wanted.kinds:
         for source in wanted.scope.sources:
             if source.alias.lower() == last or (source.name and source.name[-1].lower() == last):
-                columns = _columns_of(source, wanted, place)
-                types = {column.name: column.type for column in columns}
-                for rank, name in Names(types).matching(wanted.prefix):
-                    yield rank, Suggestion(name, "column", types[name])
+                yield from _typed_columns(_columns_of(source, wanted, place), wanted.prefix)
                 return
     if "columnof" in wanted.kinds:
-        yield from _columns_named(wanted.qualifier, wanted, place)
+        yield from _typed_columns(place.catalog.columns(wanted.qualifier, place.database, place.schema), wanted.prefix)
     if wanted.qualifier == ("deltastream",) and "sys".startswith(wanted.prefix):
         yield 0, Suggestion("sys", "schema")
     if wanted.qualifier == ("deltastream", "sys"):
