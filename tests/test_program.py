@@ -532,22 +532,6 @@ def test_echo_and_verbose(program: Program) -> None:
     assert "statementID" in done.err
 
 
-@pytest.mark.parametrize(
-    ("argv", "word"),
-    [
-        (["--table-style", "psql", "config", "check"], "config"),
-        (["--format", "csv", "serve", "--data", "folder"], "serve"),
-        (["-v", "download", "function_source", "f", "--force"], "download"),
-        (["-c", "select 1", "version"], "version"),
-        (["--quiet", "--", "doctor"], "doctor"),
-    ],
-)
-def test_a_subcommand_behind_options_is_told_to_come_first(program: Program, argv: list[str], word: str) -> None:
-    found = program(*argv)
-    assert (found.code, found.out) == (2, "")
-    assert f"error: the subcommand {word} must come first: sqlshell {word} …\n" in found.err
-
-
 @pytest.mark.parametrize("argv", [["--format", "csv", "-c", "version"], ["--bogus"], ["here", "config"]])
 def test_other_words_are_no_subcommands(program: Program, argv: list[str]) -> None:
     found = program(*argv)

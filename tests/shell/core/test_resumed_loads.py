@@ -298,6 +298,8 @@ def test_a_load_that_began_again_and_sent_nothing(folder: Path, parts: Path) -> 
     core, sent = load("t from a.csv (resume, if_unknown skip)", answers=failing(2))
     assert sent == PARTS[1:]
     assert kept(folder) == {"done": [[0, 6]], "unknown": [], "superseded": False}
+    load("t from a.csv", [["other", "INTEGER"]])
+    assert load("t from a.csv (resume, if_unknown send)")[1] == PARTS
 
 
 def test_rows_of_which_it_is_unknown_whether_they_arrived(folder: Path, parts: Path) -> None:
