@@ -116,7 +116,7 @@ class Gate:
             return _denied("the request has more than one Authorization header")
         if caller is None:
             return _denied("invalid token") if any(given) else _denied("a bearer token is required", error="")
-        if connection is not None and (refusal := connection.note_token(caller.token_id)):
+        if connection is not None and (refusal := connection.connections.note_token(connection, caller.token_id)):
             return message(refusal, 429, {"Connection": "close"})
         scope["caller"] = caller
         return None

@@ -315,10 +315,6 @@ class Connection(asyncio.Protocol, asyncio.Transport):
 
     # What the application calls.
 
-    def note_token(self, token: str) -> str:
-        """Note that a request has a valid token; returns "", or the message of a refusal."""
-        return self.connections.note_token(self, token)
-
     def end_response(self) -> None:
         """Note that the whole response to a request has been sent."""
         self.responding = False

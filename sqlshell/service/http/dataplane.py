@@ -150,7 +150,7 @@ async def stream(socket: WebSocket, statements: StatementService, plane: DataPla
         await _error(socket, message or "the query has finished", state)
         return
     connection = connection_of(socket.scope)
-    if connection is not None and (refusal := connection.note_token(caller.token_id)):
+    if connection is not None and (refusal := connection.connections.note_token(connection, caller.token_id)):
         await socket.close(TRY_LATER, refusal)
         return
     sending = asyncio.ensure_future(_send(socket, statements, organization, query, session, unread))
