@@ -137,7 +137,7 @@ class AsyncConnection(ConnectionState):
     __slots__ = ()
 
     def __init__(self, session: Session) -> None:
-        super().__init__(session, _abandon, session)
+        super().__init__(session, session.abandon)
 
     async def engine(self) -> str:
         """The name of the engine that the service announces, such as "postgresql"; "" for DuckDB and other services."""
@@ -316,9 +316,3 @@ class AsyncCursor(CursorState):
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         await self.close()
-
-
-def _abandon(session: Session) -> None:
-    """Release what a connection holds that was not closed; called at the end of the process as well."""
-    if not session.inherited:
-        session.abandon()

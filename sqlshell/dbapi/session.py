@@ -249,7 +249,10 @@ class Session:
         await self._service.aclose()
 
     def abandon(self) -> None:
-        """Release what the session holds, without a request to the service. For any thread; raises nothing."""
+        """Release what the session holds, without a request to the service. For any thread, also at the end of the
+        process; does nothing after a fork, and raises nothing."""
+        if self.inherited:
+            return
         self.closed = True
         with contextlib.suppress(RuntimeError):
             # If the loop is closed, so are its sockets.
