@@ -173,8 +173,10 @@ class Executor:
         changed = may_change or (asked is not None and asked.verb == "application")
         session.changes_schemas = session.changes_schemas or changed
         if session.changes_schemas and not session.connection.transaction:
-            session.changes_schemas = False
-            self._sessions.mark_dropped_schemas(session)
+            # The statement has an end of its own, also if its server is gone; the next one looks again.
+            with contextlib.suppress(Failure):
+                self._sessions.mark_dropped_schemas(session)
+                session.changes_schemas = False
 
     def _options_of(self, session: Session, request: StatementRequest) -> RunOptions:
         limit = request.parameters.row_limit if request.parameters else None
