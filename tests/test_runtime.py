@@ -16,7 +16,7 @@ import pytest
 from sqlshell.errors import Bug, UsageError
 from sqlshell.runtime import bugs
 from sqlshell.runtime.bugs import LONGEST, bug_of, trace
-from sqlshell.runtime.event_loops import LoopThread, in_background, start_in_background
+from sqlshell.runtime.event_loops import LoopThread, in_background, spawn, start_in_background
 from sqlshell.runtime.files import Descriptor, descriptor, stand_in_for_closed
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 from sqlshell.runtime.streams import Streams, shows_unicode
@@ -115,6 +115,19 @@ def test_closed_descriptors_are_opened() -> None:
         finally:
             os._exit(code)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+
+
+def test_work_that_has_ended_is_not_kept() -> None:
+    tasks: set[asyncio.Task[None]] = set()
+
+    async def work() -> None:
+        spawn(asyncio.sleep(0), tasks)
+        assert len(tasks) == 1
+        await next(iter(tasks))
+        await asyncio.sleep(0)
+
+    asyncio.run(work())
+    assert not tasks
 
 
 def test_a_loop_in_a_thread() -> None:

@@ -71,6 +71,7 @@ def test_each_number_is_the_setting_that_its_option_gives() -> None:
     given = serve_command().make_context("serve", ["--max-spill-size", "3", "--quota", "0.5", "--max-seconds", "7"])
     changed = settings_of(given.params)
     assert (changed.spill_size, changed.quota, changed.seconds) == (3 << 30, 1 << 29, 7.0)
+    assert settings_of(serve_command().make_context("serve", ["--memory", "2GB"]).params).memory == "2GB"
 
 
 @pytest.mark.parametrize(
