@@ -198,7 +198,6 @@ def test_help_and_version_by_any_name(invoked: list[Invocation], capsys: pytest.
     [
         (["--input-format", "csv", "a.csv"], "--input-format requires the TARGET -"),
         (["-", "-"], "TARGET - may be given only once"),
-        (["--", "--help", "all"], "'--help' is not a data file"),
         (["-q", "doctor"], "the subcommand doctor must come first: sqlshell doctor …"),
         (["--format", "csv", "serve", "--data", "folder"], "the subcommand serve must come first: sqlshell serve …"),
         (["-c", "select 1", "version"], "the subcommand version must come first: sqlshell version …"),
