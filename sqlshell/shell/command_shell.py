@@ -45,10 +45,10 @@ class CommandShell(ShellComponents, abc.ABC):
     def submitter(self) -> Submitter:
         """Carries out the statements of this run."""
 
-    @property
-    @abc.abstractmethod
+    @functools.cached_property
     def connections(self) -> ConnectionManager:
-        """Switches to another connection."""
+        """The current connection, and earlier ones."""
+        return ConnectionManager(self.session, self.front_end, self.diagnostics, self.failures)
 
     @property
     @abc.abstractmethod

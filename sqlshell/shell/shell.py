@@ -28,7 +28,6 @@ from sqlshell.interface import sqlstate
 from sqlshell.origin import EMPTY, Own
 from sqlshell.runtime.event_loops import in_daemon_thread
 from sqlshell.shell.command_shell import CommandShell
-from sqlshell.shell.running.connection_manager import ConnectionManager
 from sqlshell.shell.running.failures import AlreadyReported, cause_of
 from sqlshell.shell.running.submitting import Submitter, Use
 from sqlshell.shell.scripts.conditions import CONDITION_COMMANDS
@@ -88,10 +87,6 @@ class Shell(CommandShell):
         from sqlshell.shell.running.send_ahead import SendAhead
 
         return SendAhead(self)
-
-    @functools.cached_property
-    def connections(self) -> ConnectionManager:
-        return ConnectionManager(self.session, self.front_end, self.diagnostics, self.failures)
 
     @functools.cached_property
     def _copy(self) -> InlineCopy:
