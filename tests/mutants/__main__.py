@@ -45,7 +45,7 @@ AREAS = {
 
 LEFT_OUT = (".git", ".venv", "__pycache__", ".*_cache", "*.egg-info", "*.duckdb", "build", "dist")
 SECONDS = 1200
-"""How long the tests of one change may take: a change that makes them hang is noticed."""
+"""How long the tests of one change may take: a change that makes them hang is noticed. Coverage takes longer."""
 
 
 def explained() -> dict[tuple[str, str, str], str]:
@@ -76,7 +76,7 @@ class Copy:
         data = self.root / "reached"
         settings = self.root / "reached.ini"
         settings.write_text(f"[run]\nsource = sqlshell\ndata_file = {data}\ndynamic_context = test_function\n")
-        if failed := self.failure(tests, "coverage", "run", f"--rcfile={settings}", "-m"):
+        if failed := self.failure(tests, "coverage", "run", f"--rcfile={settings}", "-m", seconds=4 * SECONDS):
             sys.exit(f"without a change: {failed} fails")
         found = CoverageData(str(data))
         found.read()
@@ -92,7 +92,7 @@ class Copy:
         finally:
             path.write_bytes(source)
 
-    def failure(self, tests: Sequence[str], *runner: str) -> str:
+    def failure(self, tests: Sequence[str], *runner: str, seconds: float = SECONDS) -> str:
         """The first of the tests that fails, "" if none does."""
         with tempfile.TemporaryDirectory() as folder:
             environment = os.environ | {"TMPDIR": folder, "PYTHONDONTWRITEBYTECODE": "1"}
@@ -106,7 +106,7 @@ class Copy:
                 start_new_session=True,
             )
             try:
-                written, _ = process.communicate(timeout=SECONDS)
+                written, _ = process.communicate(timeout=seconds)
             except subprocess.TimeoutExpired:
                 return "the time is over"
             finally:
