@@ -2,7 +2,7 @@
 
 ShellError                 a message, a hint, an exit code
 ├── UsageError             2   the command line, a setting or a backslash command is wrong
-│   ├── Unreadable         2   it is unclear where the script continues: it ends, whatever on_error says
+│   ├── AmbiguousScript    2   it is unclear where the script continues: it ends, whatever on_error says
 │   └── CannotResume       2   --resume cannot tell what is left to do: no script runs any further
 ├── StatementError         1   the service ran the statement and it failed (sqlState)
 ├── OutputError            1   the rows could not be written (disk full, no permission)
@@ -18,7 +18,7 @@ ShellError                 a message, a hint, an exit code
 │   └── ProtocolError      3   a response that violates the interface
 ├── Bug                    3   an unexpected exception in sqlshell
 ├── WaitTimeout            4   a wait timed out
-├── Unread               141   the reader closed stdout: no message is printed, as with SIGPIPE
+├── ReaderLeft           141   the reader closed stdout: no message is printed, as with SIGPIPE
 └── Interrupted          130   Ctrl-C
 """
 
@@ -87,7 +87,7 @@ class UsageError(ShellError):
     exit = Exit.USAGE
 
 
-class Unreadable(UsageError):
+class AmbiguousScript(UsageError):
     pass
 
 
@@ -160,7 +160,7 @@ class WaitTimeout(ShellError):
     exit = Exit.TIMEOUT
 
 
-class Unread(ShellError):
+class ReaderLeft(ShellError):
     exit = Exit.UNREAD
 
 

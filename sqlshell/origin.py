@@ -1,7 +1,7 @@
 """The origin of text: text from the user may name files, commands and settings; text from a service is data.
 
-A plain `str` has an unknown origin. Functions that open a file, run a command or send something require `Own`. Values
-of variables, arguments and statements are `Text`, and only own() converts a `Text` to `Own`.
+A plain `str` has an unknown origin. Functions that open a file, run a command or send something require
+`Trusted`. Values of variables, arguments and statements are `Text`, and only trusted() converts a `Text` to `Trusted`.
 """
 
 from __future__ import annotations
@@ -13,16 +13,16 @@ from msgspec import Struct
 
 from sqlshell.errors import UsageError
 
-Own = NewType("Own", str)
+Trusted = NewType("Trusted", str)
 """Trusted text: typed by the user, read from a file that the user named, from a setting, or from this program."""
 
-EMPTY: Final = Own("")
+EMPTY: Final = Trusted("")
 """No file: stdout, or the query buffer."""
 
 ADOPT: Final = "check the value with \\echo; then type it yourself, or trust it with \\trust NAME REGEX"
 
 
-class Foreign(NamedTuple):
+class TaintedPart(NamedTuple):
     """A part of a text that came from a service; `source` names it for people, such as `:x`."""
 
     start: int
@@ -34,7 +34,7 @@ class Text(Struct, frozen=True):
     """A text, and which of its parts came from a service. Only own_text(), service_text() and joined() create it."""
 
     text: str
-    foreign: tuple[Foreign, ...] = ()
+    foreign: tuple[TaintedPart, ...] = ()
 
     @property
     def source(self) -> str:
@@ -50,37 +50,37 @@ class Text(Struct, frozen=True):
             done = stop
         return "".join([*pieces, self.text[done:]])
 
-    def own(self, use: str) -> Own:
+    def trusted(self, use: str) -> Trusted:
         """The text as trusted text; `use` names its use. Raises UsageError if a part came from a service."""
         if self.foreign:
             raise refused(use, self.source)
-        return Own(self.text)
+        return Trusted(self.text)
 
     def part(self, start: int, stop: int) -> Text:
-        cut = (Foreign(max(a, start) - start, min(b, stop) - start, source) for a, b, source in self.foreign)
+        cut = (TaintedPart(max(a, start) - start, min(b, stop) - start, source) for a, b, source in self.foreign)
         return Text(self.text[start:stop], tuple(each for each in cut if each.start < each.stop))
 
 
-def own_text(text: Own) -> Text:
+def trusted_text(text: Trusted) -> Text:
     return Text(text)
 
 
 def service_text(text: str, source: str) -> Text:
     """A text from a service; `source` names it for people. An empty text is marked too."""
-    return Text(text, (Foreign(0, len(text), source),))
+    return Text(text, (TaintedPart(0, len(text), source),))
 
 
 def joined(parts: Iterable[Text], between: str = "") -> Text:
     """Texts joined by `between`, a text of this program."""
     texts: list[str] = []
-    foreign: list[Foreign] = []
+    foreign: list[TaintedPart] = []
     length = 0
     for number, part in enumerate(parts):
         if number:
             texts.append(between)
             length += len(between)
         texts.append(part.text)
-        foreign += (Foreign(start + length, stop + length, source) for start, stop, source in part.foreign)
+        foreign += (TaintedPart(start + length, stop + length, source) for start, stop, source in part.foreign)
         length += len(part.text)
     return Text("".join(texts), tuple(foreign))
 

@@ -244,7 +244,7 @@ class BatchWrapper:
         """The last batch has been read. Not called when the reader leaves before it, nor after an error."""
 
 
-class Endless(Protocol):
+class StreamingResult(Protocol):
     """An unbounded result: the query at the service keeps running when its reader leaves."""
 
     @property
@@ -283,7 +283,7 @@ class Result(Struct):
     context: ContextEcho | None = None
     row_counts: list[int] | None = None
     partition: Callable[[int], Awaitable[Batch]] | None = None
-    endless: Endless | None = None
+    endless: StreamingResult | None = None
     elapsed: float | None = None
     """Seconds that the statement took, if the service reports them."""
     whole: FileResult | None = None

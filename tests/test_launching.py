@@ -39,7 +39,7 @@ from sqlshell.launch.targets import (
     sources_of,
     views_of,
 )
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.options import DISPLAY
 from sqlshell.version import __version__
@@ -677,7 +677,7 @@ def test_the_first_prompt_is_drawn_if_nothing_comes_before_it(
     # Neither is a terminal that has modes.
     terminal = Streams(Tty(), out, Tty())
     environ = {"TERM": "xterm", "HOME": str(tmp_path)}
-    first = first_prompt(Own(target), flags, environ, config, terminal)
+    first = first_prompt(Trusted(target), flags, environ, config, terminal)
     assert (first is not None) is drawn
     assert ("> " in out.getvalue()) is drawn
     if first is not None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.command import CommandSink
 from sqlshell.output.sinks.file import FileSink
 from tests.conftest import Done, Program, Served, clean_environment
@@ -130,7 +130,7 @@ def test_a_result_without_a_byte_is_one(program: Program, tmp_path: Path) -> Non
 
 
 def test_rows_of_a_result_that_breaks_off_are_taken_back(tmp_path: Path) -> None:
-    sink = FileSink(Own(str(tmp_path / "out")))
+    sink = FileSink(Trusted(str(tmp_path / "out")))
     sink.write(b"whole\n")
     sink.mark()
     sink.write(b"broken")
@@ -210,7 +210,7 @@ def test_the_time_is_the_statements(program: Program) -> None:
 
 
 def test_what_a_command_reads_is_counted_apart() -> None:
-    sink = CommandSink(Own("cat > /dev/null; sleep 0.1"))
+    sink = CommandSink(Trusted("cat > /dev/null; sleep 0.1"))
     sink.write(b"rows")
     sink.close()
     assert sink.waited >= 0.1

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.commands.command import quoted_text
 from sqlshell.sql.script.items import BackslashCommand
@@ -21,7 +21,7 @@ NAMES = ('it\'s "y".csv', "a b\\n;.csv", "x|y :x :'x'.csv", "`echo no`.csv", "tw
 def test_any_text_in_quotes_is_one_argument(word: str) -> None:
     (item,) = split(f"\\fetch {quoted_text(word)}")
     assert isinstance(item, BackslashCommand)
-    assert table(BUILTIN)["fetch"].parsed({}, Own(item.args)) == [word]
+    assert table(BUILTIN)["fetch"].parsed({}, Trusted(item.args)) == [word]
 
 
 def sqlshell(*args: str, folder: Path) -> subprocess.CompletedProcess[str]:

@@ -23,7 +23,7 @@ from sqlshell.dbapi.literals import Literals
 from sqlshell.dbapi.rows import Row, RowDecoder
 from sqlshell.dbapi.session import Running, Session
 from sqlshell.interface.types import Kind, size_of
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Batch, Column, Partitions, Result
 from sqlshell.runtime.scratch import scratch
 
@@ -175,7 +175,7 @@ class CursorState:
 
     async def _load(self, group: Group, file: Path) -> None:
         try:
-            given = attachment(Own(str(file)), self._session.upload_limit)
+            given = attachment(Trusted(str(file)), self._session.upload_limit)
             for result in await self._session.execute(group.statements[0], [given], self._running):
                 await result.batches.aclose()
                 self._adopt_outcome(result)
@@ -293,7 +293,7 @@ class CursorState:
                 path = Path(given)
             else:
                 raise ProgrammingError(f"cannot attach a value of type {type(given).__name__}", hint=_ATTACHMENTS)
-            file = attachment(Own(str(path)), self._session.upload_limit)
+            file = attachment(Trusted(str(path)), self._session.upload_limit)
             files.append(replace(file, name=checked_name(name)))
         return files
 

@@ -249,11 +249,11 @@ def run_shell(
     input_format: str | None = None,
 ) -> int:
     """Run scripts on a target, or its prompt if there are none. The arguments are those of an Invocation."""
-    from sqlshell.origin import Own
+    from sqlshell.origin import Trusted
     from sqlshell.runtime.streams import Streams
 
     settings, streams, flags = read_config(config_folder(os.environ)), Streams.standard(), flags_of(given)
-    own = [(kind, Own(text)) for kind, text in scripts]
+    own = [(kind, Trusted(text)) for kind, text in scripts]
     first = None
     try:
         if not (scripts or data) and streams.stdin.isatty():
@@ -262,21 +262,21 @@ def run_shell(
 
             # Before the echo of the terminal is turned off.
             install_exit_handlers()
-            first = first_prompt(Own(target or ""), flags, os.environ, settings, streams)
+            first = first_prompt(Trusted(target or ""), flags, os.environ, settings, streams)
         # This takes longer than everything before: a person sees the prompt first.
         from sqlshell.launch.invocation import Invocation, run
 
         invocation = Invocation(
-            Own(target or ""),
+            Trusted(target or ""),
             own,
-            Own("" if output == "-" else output),
+            Trusted("" if output == "-" else output),
             flags,
             settings,
             os.environ,
             streams,
             statement_id,
             writes,
-            [Own(text) for text in data],
+            [Trusted(text) for text in data],
             input_format or "",
             first,
         )

@@ -12,7 +12,7 @@ from sqlshell.config.settings import SETTINGS
 from sqlshell.config.values import Config, Settings, config_folder, read_config, resolve
 from sqlshell.errors import MISSING, UsageError, reason
 from sqlshell.launch.credentials import without_secrets
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.files import expanded
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.interactive.editor import edit_file
@@ -159,5 +159,5 @@ def _init(path: Path, stdout: TextIO) -> None:
 def _edit(path: Path, streams: Streams) -> None:
     if not path.exists():
         _init(path, streams.stdout)
-    edit_file(Own(str(path)), streams.stdin)
+    edit_file(Trusted(str(path)), streams.stdin)
     read_config(path.parent)

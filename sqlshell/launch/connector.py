@@ -33,7 +33,7 @@ from sqlshell.launch.targets import (
     own_session,
     sources_of,
 )
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.event_loops import in_background
 from sqlshell.runtime.scratch import scratch
 from sqlshell.runtime.streams import Streams
@@ -60,7 +60,7 @@ class Connector(Struct):
     What is still open at the end is closed by `closing`.
     """
 
-    target: Own
+    target: Trusted
     flags: Mapping[str, Any]
     config: Config
     environ: Mapping[str, str]
@@ -176,7 +176,7 @@ class Connector(Struct):
         path = state_folder(self.environ) / "journal.db"
         return Journal(path, remote, destination.profile, self.diagnostics.warn, redact)
 
-    async def connect(self, target: Own, present: Connection, place: Sequence[Own] = ()) -> Connection:
+    async def connect(self, target: Trusted, present: Connection, place: Sequence[Trusted] = ()) -> Connection:
         if place or target == "-":
             target = _elsewhere(present, [target, *place])
         elif (
@@ -184,7 +184,7 @@ class Connector(Struct):
             and _NAME.fullmatch(target)
             and not names_profile(target, self.config)
         ):
-            target = Own(present.url_of_other_database(target))
+            target = Trusted(present.url_of_other_database(target))
         destination = self._destination(target)
         policy = policy_of(destination)
         if not names_profile(target, self.config):
@@ -218,7 +218,7 @@ class Connector(Struct):
             raise
         return connection
 
-    def _destination(self, target: Own) -> Destination:
+    def _destination(self, target: Trusted) -> Destination:
         """The destination of `\\c`, with warnings about tokens that are not sent there."""
         flags = {name: value for name, value in self.flags.items() if name not in TARGET_FLAGS}
         warnings: list[str] = []
@@ -283,7 +283,7 @@ def _url_of_other_database(destination: Destination) -> Callable[..., str] | Non
     return server.url_of_other_database if server is not None and server.engine == "postgresql" else None
 
 
-def _elsewhere(present: Connection, given: Sequence[Own]) -> Own:
+def _elsewhere(present: Connection, given: Sequence[Trusted]) -> Trusted:
     """The target for a database, user, host and port; "-" keeps the present one. Raises UsageError."""
     if present.url_of_other_database is None:
         raise UsageError(
@@ -293,4 +293,4 @@ def _elsewhere(present: Connection, given: Sequence[Own]) -> Own:
     words = ["" if word == "-" else word for word in given]
     if (port := "".join(words[3:])) and not (port.isascii() and port.isdecimal()):
         raise UsageError(f"\\c: invalid port {port!r}", "expected a number, or - for the current port")
-    return Own(present.url_of_other_database(*words))
+    return Trusted(present.url_of_other_database(*words))

@@ -16,7 +16,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.credentials import permission_problems
 from sqlshell.launch.targets import Destination, LocalService, RemoteService, chosen_parts, find_destination
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.streams import Streams, choose_colors
 from sqlshell.shell.interactive.look.context_line import QUIET, Fragments, Shown, context_line
 from sqlshell.shell.interactive.look.paint import RESET, color_depth, painter, sgr
@@ -81,7 +81,7 @@ class FirstPrompt:
 
 
 def first_prompt(
-    target: Own, flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, streams: Streams
+    target: Trusted, flags: Mapping[str, Any], environ: Mapping[str, str], config: Config, streams: Streams
 ) -> FirstPrompt | None:
     """The prompt of an interactive shell; None if a message or a question may have to precede it."""
     if os.name != "posix" or not (streams.asks and draws(streams.stdout, environ)):

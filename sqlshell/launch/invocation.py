@@ -30,7 +30,7 @@ from sqlshell.launch.targets import (
     find_destination,
     views_of,
 )
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.sink import Sink, StreamSink
 from sqlshell.output.writers.formats import format_for_path
 from sqlshell.runtime.event_loops import allow_slow_imports
@@ -69,9 +69,9 @@ MODES: Final = ("dry_run", "stats", "checkpoint", "resume", "if_unknown")
 class Invocation(Struct, frozen=True):
     """The parsed command line: `scripts` are ("command", SQL) and ("file", path) in the order given."""
 
-    target: Own
-    scripts: Sequence[tuple[str, Own]]
-    output: Own
+    target: Trusted
+    scripts: Sequence[tuple[str, Trusted]]
+    output: Trusted
     flags: Mapping[str, Any]
     config: Config
     environ: Mapping[str, str]
@@ -80,7 +80,7 @@ class Invocation(Struct, frozen=True):
     """The earlier statement to show; without a TARGET the journal says which service ran it."""
     writes: bool = False
     """Whether the run would be in vain on a database in memory."""
-    data: Sequence[Own] = ()
+    data: Sequence[Trusted] = ()
     """Data files that are TARGET together; `-` is stdin, in `input_format` if it is not \"\"."""
     input_format: str = ""
     first: FirstPrompt | None = None
@@ -288,7 +288,7 @@ class _Start:
                 if not self._settings["no_rc"] and rc.is_file():
                     ready()
                     # rc.sql is the user's own script, so its commands are always allowed.
-                    await shell.run_own(Own(str(rc)))
+                    await shell.run_own(Trusted(str(rc)))
                 greets = first is None and not shell.session.options.quiet
                 lines = (
                     greeting_of(self._destination, invocation.target, invocation.flags, self._environ) if greets else ()
@@ -386,13 +386,13 @@ class _Start:
         return screen
 
 
-def _scripts_of(invocation: Invocation) -> Sequence[tuple[str, Own]]:
+def _scripts_of(invocation: Invocation) -> Sequence[tuple[str, Trusted]]:
     """The scripts to run, stdin among them if it is one; none for the prompt. Raises UsageError."""
     if "-" in invocation.data:
         if ("file", "-") in invocation.scripts:
             raise UsageError("stdin contains data, so it cannot also be a script", "give statements with -c or -f FILE")
         return invocation.scripts
-    return invocation.scripts or ([] if invocation.streams.stdin.isatty() else [("file", Own("-"))])
+    return invocation.scripts or ([] if invocation.streams.stdin.isatty() else [("file", Trusted("-"))])
 
 
 def _destination_of(invocation: Invocation) -> Destination:

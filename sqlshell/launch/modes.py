@@ -7,7 +7,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
 from sqlshell.launch.services import protected
 from sqlshell.launch.targets import Destination, context_of
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.records.checkpoint import Checkpoint
 from sqlshell.shell.records.run_records import Statistics
@@ -28,7 +28,7 @@ def modes_of(settings: Settings, diagnostics: Diagnostics, target: str, *, scrip
         raise UsageError("--dry-run requires a script", "give one with -c, -f or on stdin")
     statistics = None
     if settings["stats"] and not dry_run:
-        statistics = Statistics(Own(settings["stats"]), diagnostics)
+        statistics = Statistics(Trusted(settings["stats"]), diagnostics)
     allowed = not settings["no_commands"]
     return ScriptModes(statistics, _checkpoint(settings, target, scripts=scripts), dry_run, allowed)
 
@@ -60,7 +60,7 @@ def _checkpoint(settings: Settings, target: str, *, scripts: bool) -> Checkpoint
             "--checkpoint requires a TARGET: a database in memory is lost with the run",
             "name a database file, a URL or a profile",
         )
-    return Checkpoint(Own(path), target, resume=bool(settings["resume"]), unknown=settings["if_unknown"])
+    return Checkpoint(Trusted(path), target, resume=bool(settings["resume"]), unknown=settings["if_unknown"])
 
 
 def _lasting(destination: Destination) -> str:

@@ -11,7 +11,7 @@ from sqlshell.output.sinks.sink import OutputClosed, Sink
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, FileResult, FileUnavailable, Partitions, Result, Table
 
-Consumer = Callable[[Result], Awaitable[Summary]]
+ResultHandler = Callable[[Result], Awaitable[Summary]]
 """Something that reads a result to its end, or as far as the user wants."""
 
 LARGE = 1 << 20

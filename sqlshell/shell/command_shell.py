@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 from sqlshell.client.service import Service
 from sqlshell.context import SessionContext
 from sqlshell.errors import Interrupted, ShellError, UsageError
-from sqlshell.origin import EMPTY, Own, Text
-from sqlshell.output.copy import Consumer
+from sqlshell.origin import EMPTY, Text, Trusted
+from sqlshell.output.copy import ResultHandler
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.files import descriptor
@@ -87,7 +87,7 @@ class CommandShell(ShellComponents, abc.ABC):
     @contextlib.contextmanager
     def _acting(self) -> Iterator[None]:
         """Inside the block, Ctrl-C is for what runs there, and an error is that of what runs, not of the command."""
-        with self.foreground.released():
+        with self.statement_runner.released():
             try:
                 yield
             except ShellError as error:
@@ -123,17 +123,17 @@ class CommandShell(ShellComponents, abc.ABC):
     async def submit(
         self,
         name: str,
-        consumer: Consumer | None = None,
+        handler: ResultHandler | None = None,
         *,
         expanded: bool = False,
-        output: Own = EMPTY,
+        output: Trusted = EMPTY,
         background: bool = False,
         needs_rows: bool = False,
         describes: bool = False,
     ) -> None:
         """Run the query buffer, or the last statement, for the command `name`; `output` is a file or `|cmd`.
 
-        `expanded` shows records; `consumer` receives the result instead of the screen: that of \\local which was shown
+        `expanded` shows records; `handler` receives the result instead of the screen: that of \\local which was shown
         last once more. With `needs_rows`, a statement without a result set is an error. `describes` says that only the
         columns of the result are wanted: a statement that would have to run is refused if it may write.
         """
@@ -142,24 +142,24 @@ class CommandShell(ShellComponents, abc.ABC):
                 # At the prompt a refused statement is kept, so that it can be corrected.
                 await self.submitter.check_describable(self.buffer.substituted_text, name)
             statement = self.buffer.send(name)
-            recording = _RecordingConsumer(consumer) if consumer is not None else None
+            recording = _RecordingHandler(handler) if handler is not None else None
             if statement is None and self.buffer.last_was_local:
                 show = recording or functools.partial(self.result_output.show, expanded=expanded, output=output)
                 # The result itself: its source has a different name by now.
                 async with self.session.state.result_history.open() as result:
-                    await self.foreground.interruptible(_awaited(show, result), name)
+                    await self.statement_runner.interruptible(_awaited(show, result), name)
             else:
                 use = Use(recording, expanded, output, background, 0 if describes else None)
                 await self.submitter.submit(statement or self.buffer.last, use, verbatim=statement is None)
             if needs_rows and recording is not None:
                 self._require_result(recording, name)
 
-    async def use_result(self, name: str, consumer: Consumer) -> None:
-        """Pass the result of the query buffer to `consumer`, or the last result if the buffer is empty."""
+    async def use_result(self, name: str, handler: ResultHandler) -> None:
+        """Pass the result of the query buffer to `handler`, or the last result if the buffer is empty."""
         with self._acting():
             statement = self.buffer.scanner.take()
             if statement is not None:
-                recording = _RecordingConsumer(consumer)
+                recording = _RecordingHandler(handler)
                 await self.submitter.submit(statement, Use(recording))
                 self._require_result(recording, name)
                 return
@@ -168,7 +168,7 @@ class CommandShell(ShellComponents, abc.ABC):
             if shortfall:
                 self.diagnostics.note(shortfall, always=True)
             async with history.open("_") as result:
-                await self.foreground.interruptible(_awaited(consumer, result), name)
+                await self.statement_runner.interruptible(_awaited(handler, result), name)
 
     async def execute(self, name: str, statements: Sequence[Statement], *, verbatim: bool = False) -> None:
         """Run statements; in `verbatim` ones no variables are substituted."""
@@ -198,7 +198,7 @@ class CommandShell(ShellComponents, abc.ABC):
                 journal.paused = False
                 self.buffer.remember(last)
 
-    async def export(self, name: str, path: Own) -> None:
+    async def export(self, name: str, path: Trusted) -> None:
         """Write the result of the query buffer to a file."""
         rows: int | None = None
 
@@ -237,9 +237,9 @@ class CommandShell(ShellComponents, abc.ABC):
         state = self.session.state
         show = state.result_history.recording(self.result_output.show, state)
         with self._acting():
-            await self.foreground.fetch(statement_id, state.context, show)
+            await self.statement_runner.fetch(statement_id, state.context, show)
 
-    async def local(self, sql: Own) -> None:
+    async def local(self, sql: Trusted) -> None:
         """Run a statement on the last results; without text, the query buffer."""
         with self._acting():
             await self._local.run(sql)
@@ -249,7 +249,7 @@ class CommandShell(ShellComponents, abc.ABC):
         with self._acting():
             await self.copying.copy(copy)
 
-    async def replay(self, path: Own) -> None:
+    async def replay(self, path: Trusted) -> None:
         """Run a transcript again."""
         from sqlshell.shell.records.replay import replay
 
@@ -270,14 +270,14 @@ class CommandShell(ShellComponents, abc.ABC):
         """End the running script; for typed text, exit the shell."""
 
     @abc.abstractmethod
-    async def include(self, path: Own, *, relative: bool = False) -> None:
+    async def include(self, path: Trusted, *, relative: bool = False) -> None:
         """Run a script; with `relative`, its name is relative to the script that includes it."""
 
     @abc.abstractmethod
-    async def run_script(self, chunks: Iterable[Own], name: str, *, stop: bool | None = None) -> bool:
+    async def run_script(self, chunks: Iterable[Trusted], name: str, *, stop: bool | None = None) -> bool:
         """Run a script that arrives in chunks of text; False if the shell should exit."""
 
-    async def run_steps(self, steps: Sequence[tuple[str, Own]]) -> None:
+    async def run_steps(self, steps: Sequence[tuple[str, Trusted]]) -> None:
         """Run scripts of the shell, such as the tutorial, each after a text; failures do not stop the others.
 
         At the prompt the user is asked before each, and may skip it or stop.
@@ -293,7 +293,7 @@ class CommandShell(ShellComponents, abc.ABC):
                 if not await self.run_script([script], "", stop=False):
                     break
 
-    def edit(self, path: Own) -> None:
+    def edit(self, path: Trusted) -> None:
         """Open a file, the query buffer, or the last statement in the user's editor.
 
         The saved text replaces the query buffer.
@@ -331,14 +331,14 @@ class CommandShell(ShellComponents, abc.ABC):
 
     # The session.
 
-    async def connect(self, target: Own, place: Sequence[Own]) -> None:
+    async def connect(self, target: Trusted, place: Sequence[Trusted]) -> None:
         """Connect to another target: a profile, a URL or a file; with a `place`, a database as a user, on a host and
         port, of which - remains as it is. If that fails, nothing has changed.
         """
         with self._acting():
             try:
                 connecting = self.environment.connect(target, self.session.connection, place)
-                connection = await self.foreground.interruptible(connecting, "c")
+                connection = await self.statement_runner.interruptible(connecting, "c")
             except ShellError as error:
                 error.message = f"{error.message}; still connected to {self.session.target}"
                 error.misplaces_rest = True
@@ -362,7 +362,7 @@ class CommandShell(ShellComponents, abc.ABC):
         state.context = context
         state.sources |= sources
 
-    def set_variable(self, name: Own, value: Text, question: str = "") -> None:
+    def set_variable(self, name: Trusted, value: Text, question: str = "") -> None:
         """Set a variable. `question` is the text of the prompt for its value, which may show that it is a secret."""
         if question:
             self.session.secret_filter.add(value.text, question)
@@ -393,23 +393,23 @@ class CommandShell(ShellComponents, abc.ABC):
             raise UsageError(f"\\{name} requires a statement of the service; the last one was \\local")
         return statement
 
-    def _require_result(self, consumer: _RecordingConsumer, name: str) -> None:
+    def _require_result(self, handler: _RecordingHandler, name: str) -> None:
         # With --offline no statement runs.
-        if not consumer.called and not self.submitter.skipped and self.session.connection.offline is None:
+        if not handler.called and not self.submitter.skipped and self.session.connection.offline is None:
             raise UsageError(f"\\{name}: the statement ran, but did not return a result set")
 
 
-class _RecordingConsumer:
-    """Passes results to a consumer, and records whether there was one."""
+class _RecordingHandler:
+    """Passes results to a handler, and records whether there was one."""
 
-    def __init__(self, consumer: Consumer) -> None:
-        self._consumer = consumer
+    def __init__(self, handler: ResultHandler) -> None:
+        self._handler = handler
         self.called = False
 
     async def __call__(self, result: Result) -> Summary:
         self.called = True
-        return await self._consumer(result)
+        return await self._handler(result)
 
 
-async def _awaited(consumer: Callable[[Result], Awaitable[Summary]], result: Result) -> Summary:
-    return await consumer(result)
+async def _awaited(handler: Callable[[Result], Awaitable[Summary]], result: Result) -> Summary:
+    return await handler(result)

@@ -13,7 +13,7 @@ from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.results.result_output import ResultOutput
 from sqlshell.shell.running.attachments import Attachments
 from sqlshell.shell.running.failures import Failures
-from sqlshell.shell.running.foreground import Foreground
+from sqlshell.shell.running.statement_runner import StatementRunner
 from sqlshell.shell.scripts.buffer import Buffer
 from sqlshell.shell.scripts.conditions import ConditionStack
 from sqlshell.shell.scripts.position import Position
@@ -66,7 +66,7 @@ class ShellComponents:
         self.conditions = ConditionStack(position)
         self.variables = Variables(session)
         self.buffer = Buffer(self.variables, self.conditions)
-        self.foreground = Foreground(session, result_output, front_end, diagnostics)
+        self.statement_runner = StatementRunner(session, result_output, front_end, diagnostics)
         self.failures = Failures(session, position, self.buffer, front_end, diagnostics)
 
     @property

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from sqlshell.client.service import Service
 from sqlshell.client.statements.client import Client, Submission
 from sqlshell.context import SessionContext
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.records.journal import Journal
 from sqlshell.sql.analysis.lexed import Redact, Sql
 from sqlshell.sql.analysis.policy import Policy
@@ -101,7 +101,7 @@ class Environment(Protocol):
     def themes(self) -> Sequence[str]:
         """The names of the themes. Raises UsageError for a broken theme file."""
 
-    async def connect(self, target: Own, present: Connection, place: Sequence[Own] = ()) -> Connection:
+    async def connect(self, target: Trusted, present: Connection, place: Sequence[Trusted] = ()) -> Connection:
         """Connect to a profile, a URL or a file, and check that the service responds. With a `place`, which is a user,
         a host and a port, the target is a database; "-" stands for what `present` has.
 

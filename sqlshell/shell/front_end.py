@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own
-from sqlshell.output.copy import Consumer
+from sqlshell.origin import Trusted
+from sqlshell.output.copy import ResultHandler
 from sqlshell.output.writer import Role
 from sqlshell.shell.running.statement import Running
 from sqlshell.shell.scripts.position import ScriptPlace
@@ -62,7 +62,7 @@ class FrontEnd:
 
     ask: Ask | None = None
     """Asks the user a question; None if no user can answer."""
-    browse: Consumer | None = None
+    browse: ResultHandler | None = None
     """Shows a result in full screen; None if that is not possible."""
 
     def __init__(
@@ -89,7 +89,7 @@ class FrontEnd:
         """Return another token for a service that rejected the current one; "" if none is given."""
         return ""
 
-    def edit(self, text: str, path: Own) -> Own:
+    def edit(self, text: str, path: Trusted) -> Trusted:
         """Return the text, or that of the file `path`, after the user has edited it. Raises UsageError."""
         raise UsageError("\\e requires an interactive terminal", "use \\i FILE to run a script")
 

@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from sqlshell.errors import StatementError, UsageError
 from sqlshell.interface.types import Kind
-from sqlshell.origin import Own, own_text
+from sqlshell.origin import Trusted, trusted_text
 from sqlshell.output.typed.text_table import DISK_BYTES, text_table
 from sqlshell.output.writers.column_names import distinct_names
 from sqlshell.result import Column, StoredColumn, Table
@@ -146,11 +146,11 @@ class LocalStatements:
         self._components = components
         self._database: tuple[SessionState, LocalDatabase] | None = None
 
-    async def run(self, sql: Own) -> None:
+    async def run(self, sql: Trusted) -> None:
         """Run a statement, or the query buffer if `sql` is empty. Raises ShellError."""
         components, session = self._components, self._components.session
         pending = None if sql else components.buffer.scanner.take()
-        text = pending.whole if pending is not None else own_text(sql)
+        text = pending.whole if pending is not None else trusted_text(sql)
         if not text.text.strip():
             raise UsageError("\\local requires a statement", "example: \\local select count(*) from _")
         local = await self._local_database()
@@ -167,13 +167,13 @@ class LocalStatements:
         # The statement may write files, and its input came from the service.
         await session.connection.policy.check(statement.lexed, components.front_end.ask)
         history = session.state.result_history
-        await components.foreground.interruptible(local.prepare(statement.lexed, history), "local")
+        await components.statement_runner.interruptible(local.prepare(statement.lexed, history), "local")
         components.buffer.remember(statement, local=True)
         seen = session.interactive and not components.result_output.exporting
         limit = (session.options.rowlimit or None) if seen else None
         show = history.recording(components.result_output.show, local.session.state)
-        with components.foreground.on(local.session):
-            await components.foreground.run(
+        with components.statement_runner.on(local.session):
+            await components.statement_runner.run(
                 submission_of(statement.lexed, row_limit=limit), local.session.context, show
             )
 

@@ -12,20 +12,20 @@ from functools import partial
 from typing import TYPE_CHECKING, Final
 
 from sqlshell.errors import (
+    AmbiguousScript,
     CannotResume,
     ConnectionFailed,
     Exit,
     Interrupted,
     NotAuthenticated,
+    ReaderLeft,
     ShellError,
     StatementError,
-    Unread,
-    Unreadable,
     UsageError,
     Where,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.origin import EMPTY, Own
+from sqlshell.origin import EMPTY, Trusted
 from sqlshell.runtime.event_loops import in_daemon_thread
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.running.failures import AlreadyReported, cause_of
@@ -79,9 +79,9 @@ class Shell(CommandShell):
 
             return DryRun(self)
         if self.modes.checkpoint is not None:
-            from sqlshell.shell.running.resuming import Resumer
+            from sqlshell.shell.running.resuming import ResumingSubmitter
 
-            return Resumer(self, self.modes.checkpoint)
+            return ResumingSubmitter(self, self.modes.checkpoint)
         if self.session.interactive:
             return Submitter(self)
         from sqlshell.shell.running.send_ahead import SendAhead
@@ -103,7 +103,7 @@ class Shell(CommandShell):
         """The exit code of the first failure."""
         return self.failures.exit
 
-    async def run(self, text: Own, *, send: bool = False) -> bool:
+    async def run(self, text: Trusted, *, send: bool = False) -> bool:
         """Run the complete items of a text that the user typed; False if the shell should exit. Raises no ShellError.
 
         The unfinished rest is kept for the next text, unless it is sent without a `;`.
@@ -111,14 +111,14 @@ class Shell(CommandShell):
         stop = self.failures.stops and "ON_ERROR_STOP" in self.variables
         self.buffer.scanner.unfinished.has_failed_command = False
         run = partial(self.run_script, name="", stop=stop, typed=True)
-        continues = await run([Own(text + "\n")], send=send)
+        continues = await run([Trusted(text + "\n")], send=send)
         while continues and (text := self.buffer.take_edited()):
-            continues = await run([Own(text + "\n")], send=False)
+            continues = await run([Trusted(text + "\n")], send=False)
         if not self.buffer.scanner.pending and self.buffer.scanner.state is not State.COPY_DATA:
             self.buffer.clear()
         return continues
 
-    async def run_own(self, path: Own) -> None:
+    async def run_own(self, path: Trusted) -> None:
         """Run a script of the user, such as rc.sql: its commands are allowed, and its failures do not count."""
         self._runs_own = True
         try:
@@ -127,13 +127,13 @@ class Shell(CommandShell):
         finally:
             self._runs_own = False
 
-    def read(self, path: Own) -> Iterator[Own]:
+    def read(self, path: Trusted) -> Iterator[Trusted]:
         """The text of a script in chunks, `-` for stdin. Raises UsageError if it cannot be read or is not text."""
         return read_script(path, self.streams.stdin)
 
     async def run_script(
         self,
-        chunks: Iterable[Own],
+        chunks: Iterable[Trusted],
         name: str,
         *,
         stop: bool | None = None,
@@ -169,7 +169,7 @@ class Shell(CommandShell):
                         self.conditions.close(depth)
 
     @contextlib.contextmanager
-    def _showing_place(self, chunks: Iterable[Own], name: str) -> Iterator[None]:
+    def _showing_place(self, chunks: Iterable[Trusted], name: str) -> Iterator[None]:
         """Inside the block, a terminal shows which statement of this script runs; not those of included scripts."""
         progress = self.front_end.progress
         if not progress.live or progress.script is not None or self.session.interactive:
@@ -182,7 +182,7 @@ class Shell(CommandShell):
             progress.script = None
             progress.hide()
 
-    async def include(self, path: Own, *, relative: bool = False) -> None:
+    async def include(self, path: Trusted, *, relative: bool = False) -> None:
         """Run a script; with `relative`, its name is relative to the current script. Raises AlreadyReported."""
         with self._acting(), self.failures.separate_exit_code():
             if relative:
@@ -209,7 +209,7 @@ class Shell(CommandShell):
         except UsageError as error:
             self.failures.report(error)
 
-    async def _run_chunks(self, chunks: Iterable[Own], name: str, *, send: bool) -> bool | None:
+    async def _run_chunks(self, chunks: Iterable[Trusted], name: str, *, send: bool) -> bool | None:
         """None at the end of the script; before it, whether the shell continues."""
         arriving = iter(chunks)
         at_end = False
@@ -236,7 +236,7 @@ class Shell(CommandShell):
                         await self._run_item(item)
                     except ShellError as error:
                         self.failures.report(error)
-                        if isinstance(error, Unread):
+                        if isinstance(error, ReaderLeft):
                             return False
                         ends = self.failures.ends_script(error)
                         self._abandon_unfinished(item, warns=not ends)
@@ -257,7 +257,7 @@ class Shell(CommandShell):
             if isinstance(item, CopyLines):
                 await self._copy.take(item)
             else:
-                self.foreground.check()
+                self.statement_runner.check()
                 await self._learn_connection(item)
                 await (self._run_statement(item) if isinstance(item, Statement) else self._run_command(item))
         except ShellError:
@@ -270,9 +270,9 @@ class Shell(CommandShell):
         self._check_reader()
 
     def _check_reader(self) -> None:
-        """Raises Unread if the reader of a script's output has exited."""
+        """Raises ReaderLeft if the reader of a script's output has exited."""
         if self.result_output.reader_left and not self.session.interactive:
-            raise Unread("")
+            raise ReaderLeft("")
 
     async def _learn_connection(self, item: Statement | BackslashCommand) -> None:
         """Ask for psql's variables about the connection, if the item refers to one."""
@@ -287,7 +287,7 @@ class Shell(CommandShell):
             return
         from sqlshell.shell.metadata.objects import learn_connection
 
-        await self.foreground.interruptible(learn_connection(self.session), "conninfo")
+        await self.statement_runner.interruptible(learn_connection(self.session), "conninfo")
 
     async def _run_statement(self, item: Statement) -> None:
         active, script = self.conditions.active, self.front_end.progress.script
@@ -323,15 +323,15 @@ class Shell(CommandShell):
             self.conditions.before_command(command.name, self.buffer.scanner)
         for statement in self.buffer.substitute_pending():
             await self.submitter.submit(statement, verbatim=True)
-        args = Own(item.args if self.conditions.evaluates(command.name) else "false")
+        args = Trusted(item.args if self.conditions.evaluates(command.name) else "false")
         await self.submitter.command(command, item, args, partial(self._carry_out, command, item))
 
-    async def _carry_out(self, command: Command, item: BackslashCommand, args: Own) -> None:
+    async def _carry_out(self, command: Command, item: BackslashCommand, args: Trusted) -> None:
         conditions = self.conditions
         depth = conditions.depth
         try:
             running = command.run(self, args, item.name)
-            await self.foreground.interruptible(running, item.name)
+            await self.statement_runner.interruptible(running, item.name)
         except ShellError as error:
             if error.in_command is None:
                 error.in_command = True
@@ -345,7 +345,7 @@ class Shell(CommandShell):
             conditions.after_command(self.buffer.scanner)
             self.session.skipping = not conditions.active
 
-    async def _next_chunk(self, arriving: Iterator[Own]) -> Own | None:
+    async def _next_chunk(self, arriving: Iterator[Trusted]) -> Trusted | None:
         """The next part of the script; None at its end. Raises ShellError."""
         if self.session.state.background.running_count:
             # Background statements go on.
@@ -366,9 +366,11 @@ class Shell(CommandShell):
             raise cut_off
         scanner.close()
 
-    def _skip(self, items: Sequence[Item], arriving: Iterable[Own], name: str, failed: Item, error: ShellError) -> None:
+    def _skip(
+        self, items: Sequence[Item], arriving: Iterable[Trusted], name: str, failed: Item, error: ShellError
+    ) -> None:
         """A failure ends the script: discard `items` and the rest, and report what was not run."""
-        if isinstance(error, Unreadable):
+        if isinstance(error, AmbiguousScript):
             # The rest may be data.
             self.buffer.clear()
             return
@@ -462,7 +464,7 @@ class Shell(CommandShell):
             many = format_count(len(jobs), "background statement")
             self.diagnostics.say(f"waiting for {many} of the embedded service; Ctrl-C cancels")
             with contextlib.suppress(Interrupted):
-                await self.foreground.interruptible(self.connections.wait_for_ending_jobs(), "q")
+                await self.statement_runner.interruptible(self.connections.wait_for_ending_jobs(), "q")
         self.connections.warn_of_ending_jobs()
         self.connections.warn_of_transaction()
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Mapping
 from typing import Final
 
-from sqlshell.origin import Own, Text, joined, own_text, service_text
+from sqlshell.origin import Text, Trusted, joined, service_text, trusted_text
 from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token
 from sqlshell.sql.identifiers import always_quoted, literal
@@ -30,12 +30,12 @@ def reference_value(match: re.Match[str], values: Mapping[str, Text]) -> Text | 
     """The value of a reference; None if its variable is not set."""
     plain, string, quoted, asked = match.groups()
     if asked is not None:
-        return own_text(Own("TRUE" if asked in values else "FALSE"))
+        return trusted_text(Trusted("TRUE" if asked in values else "FALSE"))
     value = values.get(plain or string or quoted)
     if value is None:
         return None
     text = value.text if plain is not None else literal(value.text) if string is not None else always_quoted(value.text)
-    return service_text(text, f":{plain or string or quoted}") if value.foreign else own_text(Own(text))
+    return service_text(text, f":{plain or string or quoted}") if value.foreign else trusted_text(Trusted(text))
 
 
 def undefined(sql: Sql, values: Mapping[str, Text]) -> list[str]:

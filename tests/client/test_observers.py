@@ -19,7 +19,7 @@ from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import ShellError, StatementError, UnknownStatement
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from tests.client.observed import Observed
 from tests.client.test_statements import ID, OTHER, RUNNING, Scripted, done, scripted
 
@@ -97,7 +97,7 @@ def test_how_much_of_the_attachments_has_been_sent_is_told(tmp_path: Path) -> No
     (tmp_path / "a.bin").write_bytes(bytes((3 << 20) - 1024))
 
     async def work(client: StatementsClient) -> None:
-        files = [attachment(Own(str(tmp_path / "a.bin")))]
+        files = [attachment(Trusted(str(tmp_path / "a.bin")))]
         observer = Observer(progress=lambda share, text: told.append((share, text)))
         async for result in client.run(Submission("create", files), SessionContext(), observer):
             await result.batches.aclose()

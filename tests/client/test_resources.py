@@ -26,7 +26,7 @@ from sqlshell.client.statements.polling import StatementsClient
 from sqlshell.client.target import parse
 from sqlshell.context import SessionContext
 from sqlshell.errors import Busy, OutputError, ProtocolError, ServiceError, ShellError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.running.attachments import download_path
 from tests.client.test_statements import ID, Scripted, done, scripted
 from tests.http_servers import QuietHandler, listening
@@ -466,7 +466,7 @@ def test_a_refusal_says_what_the_service_said(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_names_never_leave_the_folder(tmp_path: Path, name: str) -> None:
     try:
-        place = download_path(Own(name), Own(str(tmp_path)))
+        place = download_path(Trusted(name), Trusted(str(tmp_path)))
     except UsageError:
         return
     assert place.parent == tmp_path

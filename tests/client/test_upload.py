@@ -11,7 +11,7 @@ import pytest
 
 from sqlshell.client.http.upload import PIECE, Attachment, Upload, attachment
 from sqlshell.errors import ServiceError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 
 LIMIT = 1 << 20
 
@@ -20,7 +20,7 @@ def test_a_file_is_known_by_its_base_name(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.setenv("HOME", str(tmp_path))
     file = tmp_path / "lib 1.jar"
     file.write_bytes(b"abc")
-    found = attachment(Own("~/lib 1.jar"))
+    found = attachment(Trusted("~/lib 1.jar"))
     assert (found.path, found.name, found.size) == (file, "lib 1.jar", 3)
     assert found.sha256() == hashlib.sha256(b"abc").hexdigest()
     file.unlink()
@@ -32,13 +32,13 @@ def test_a_file_is_known_by_its_base_name(tmp_path: Path, monkeypatch: pytest.Mo
 def test_the_limit_is_the_largest_size(tmp_path: Path, over: int) -> None:
     file = tmp_path / "lib.jar"
     file.write_bytes(bytes(LIMIT + over))
-    assert attachment(Own(str(file))).size == LIMIT + over
+    assert attachment(Trusted(str(file))).size == LIMIT + over
     if over:
         with pytest.raises(UsageError, match="larger than the upload limit of 1 MiB") as caught:
-            attachment(Own(str(file)), LIMIT)
+            attachment(Trusted(str(file)), LIMIT)
         assert "--upload-limit" in caught.value.hint
     else:
-        assert attachment(Own(str(file)), LIMIT).size == LIMIT
+        assert attachment(Trusted(str(file)), LIMIT).size == LIMIT
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_what_is_refused(tmp_path: Path, name: str, words: str) -> None:
     elif name not in {"nowhere", "nul\0"}:
         path.write_text("")
     with pytest.raises(UsageError, match=words):
-        attachment(Own(str(path)))
+        attachment(Trusted(str(path)))
 
 
 def sent(upload: Upload) -> bytes:
@@ -78,7 +78,7 @@ def sent(upload: Upload) -> bytes:
 
 def held(path: Path, content: bytes) -> Attachment:
     path.write_bytes(content)
-    return attachment(Own(str(path)))
+    return attachment(Trusted(str(path)))
 
 
 def test_a_body_has_the_size_that_was_said_and_tells_how_much_has_left(tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ from prompt_toolkit.completion import CompleteEvent
 from prompt_toolkit.document import Document
 
 from sqlshell.launch.connector import Connector
-from sqlshell.origin import Own, own_text
+from sqlshell.origin import Trusted, trusted_text
 from sqlshell.shell.commands.arguments import arguments, commands_named
 from sqlshell.shell.interactive.editing.completer import ShellCompleter
 from sqlshell.sql.completion.catalog import Catalog
@@ -76,7 +76,7 @@ def test_commands_and_their_arguments(tmp_path: Path, monkeypatch: pytest.Monkey
             there.front_end.catalog = Catalog(contents())
             monkeypatch.setattr(Connector, "profiles", lambda self: ["staging", "work"])
             monkeypatch.setattr(Connector, "themes", lambda self: ["default", "paper"])
-            shell.variables.set(Own("who"), own_text(Own("me")))
+            shell.variables.set(Trusted("who"), trusted_text(Trusted("me")))
             shell.session.options.completion = True
             completer = ShellCompleter(
                 shell.session,

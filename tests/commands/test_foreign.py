@@ -20,7 +20,7 @@ from prompt_toolkit.document import Document
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.launch.connector import Connector
-from sqlshell.origin import Own, own_text, service_text
+from sqlshell.origin import Trusted, service_text, trusted_text
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands import BUILTIN, Command, table
 from sqlshell.shell.commands.arguments import arguments, commands_named
@@ -149,7 +149,7 @@ def test_no_value_of_a_service_is_opened_run_or_connected_to(
         async with room(tmp_path, interactive=interactive) as here:
             shell = here.shell
 
-            async def connect(connector: Connector, target: Own, present: Connection) -> Connection:
+            async def connect(connector: Connector, target: Trusted, present: Connection) -> Connection:
                 watched.seen += [target] if MARK in target else []
                 raise UsageError("there is one target")
 
@@ -189,17 +189,17 @@ async def fresh(shell: CommandShell, args: Args) -> None:
 
 @pytest.mark.parametrize("reference", [":v", ":'v'", ':"v"', "a:v", ":v:o"])
 def test_an_argument_is_the_persons_own_unless_the_command_takes_data(reference: str) -> None:
-    values = {"v": service_text("x", ":v"), "o": own_text(Own("y"))}
+    values = {"v": service_text("x", ":v"), "o": trusted_text(Trusted("y"))}
     for item in (*BUILTIN, fresh):
         if item.usage in {"", "[TEXT...]"} or item.verbatim:
             continue
         for word, before in positions(item):
-            text = Own(" ".join([*before, reference]))
+            text = Trusted(" ".join([*before, reference]))
             if word in item.data:
                 args = parse(item.name, item.usage, text, values, data=item.data)
                 assert args.texts[-1].foreign
                 with pytest.raises(UsageError, match="came from the service"):
-                    args.own(-1)
+                    args.trusted(-1)
             else:
                 with pytest.raises(UsageError, match="came from the service"):
                     parse(item.name, item.usage, text, values, data=item.data)
@@ -215,7 +215,7 @@ def test_in_backticks_it_is_refused(
     watched.seen.clear()
     watched.on = True
     with pytest.raises(UsageError, match="came from the service"):
-        parse("set", "[NAME] [VALUE...]", Own(f"`{shell}`"), values, data=("NAME",))
+        parse("set", "[NAME] [VALUE...]", Trusted(f"`{shell}`"), values, data=("NAME",))
     watched.on = False
     assert not watched.seen
     assert list(tmp_path.iterdir()) == []
@@ -406,7 +406,7 @@ def test_no_statement_opens_a_file_that_a_service_named(tmp_path: Path, monkeypa
 
 def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other parts of the statement may come from a service."""
-    own = {"file": own_text(Own("@lib.jar"))}
+    own = {"file": trusted_text(Trusted("@lib.jar"))}
     for text, values, paths in (
         ("with ('file' = '@lib.jar', 'name' = :'v')", {"v": service_text("@other", ":v")}, ["lib.jar"]),
         ("with ('name' = :'v', 'file' = '@lib.jar')", {"v": service_text("'file' = '@x'", ":v")}, ["lib.jar"]),
@@ -422,16 +422,18 @@ def test_a_file_is_sent_only_where_the_person_names_it(tmp_path: Path, monkeypat
         ("with (:v '@lib.jar')", {"v": service_text("'other' =", ":v")}, None),
         ("with ('file' = '@:v')", {"v": service_text("lib.jar", ":v")}, [":v"]),
     ):
-        statement = substituted(own_text(Own(text)), values)
+        statement = substituted(trusted_text(Trusted(text)), values)
         if paths is None:
             with pytest.raises(UsageError, match="the name of a file to upload cannot be"):
                 named_files(statement)
         else:
             assert [item.path for item in named_files(statement).files] == paths
-    waiting = substituted(own_text(Own("with ('file' = :'v')")), {"v": service_text("lib.jar", ":v")})
+    waiting = substituted(trusted_text(Trusted("with ('file' = :'v')")), {"v": service_text("lib.jar", ":v")})
     with pytest.raises(UsageError, match="the name of a file to upload"):
         names_file(waiting, "lib.jar")
-    assert not names_file(substituted(own_text(Own("insert :'v'")), {"v": service_text("lib.jar", ":v")}), "lib.jar")
+    assert not names_file(
+        substituted(trusted_text(Trusted("insert :'v'")), {"v": service_text("lib.jar", ":v")}), "lib.jar"
+    )
 
 
 AGAIN = (
@@ -494,7 +496,7 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
     relations = [Relation("d", "s", form.format(kind), kind) for form in NAMED for kind in ("table", "view", "stream")]
     known = CachedCatalog(relations, {}, [Function(form.format("f")) for form in NAMED], names)
 
-    def fail(command_text: Own) -> str:
+    def fail(command_text: Trusted) -> str:
         raise AssertionError(f"run: {command_text}")
 
     async def work() -> int:
@@ -518,7 +520,7 @@ def test_what_completion_inserts_is_one_word_of_the_command(tmp_path: Path) -> N
                             first, *rest = split(f"{line}\n")
                             assert not rest, line
                             if isinstance(first, BackslashCommand) and line.count('"') % 2 == 0:
-                                words(Own(first.args), {}, fail)
+                                words(Trusted(first.args), {}, fail)
                             found += 1
         return found
 

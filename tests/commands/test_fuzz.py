@@ -22,7 +22,7 @@ from sqlshell.errors import Exit
 from sqlshell.launch.connector import Connector
 from sqlshell.launch.services import open_endpoint
 from sqlshell.launch.targets import context_of, find_destination
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
@@ -63,7 +63,7 @@ class Person(FrontEnd):
     def paint(self) -> Paint | None:
         return self.painted
 
-    def edit(self, text: str, path: Own) -> Own:
+    def edit(self, text: str, path: Trusted) -> Trusted:
         return edit_text(text, path, sys.stdin)
 
 
@@ -81,7 +81,7 @@ class Room:
         """What it says on stderr to a text."""
         self._stream.seek(0)
         self._stream.truncate()
-        assert await self.shell.run_script([Own(text)], "", stop=False), f"the shell ended: {text!r}"
+        assert await self.shell.run_script([Trusted(text)], "", stop=False), f"the shell ended: {text!r}"
         told = self._stream.getvalue()
         if "bug in sqlshell" in told:
             self.bugs[text] = told
@@ -98,7 +98,7 @@ async def room(folder: Path, *, interactive: bool) -> AsyncIterator[Room]:
         streams = Streams(io.StringIO(), screen, stream)
         front_end = Person(diagnostics, Progress())
         connector = Connector(
-            Own(""),
+            Trusted(""),
             {},
             config,
             {"SQLSHELL_STATE_DIR": str(folder / "state")},
@@ -258,7 +258,7 @@ def test_a_bug_is_one_line_that_can_be_reported(tmp_path: Path) -> None:
             assert here.shell.variables["ERROR"].text == "false"
             # A script stops there, as at any failure.
             here.shell.failures.exit = Exit.DONE
-            assert await here.shell.run_script([Own("\\broken\nselect 4;\n\\q\n")], "script.sql", stop=None)
+            assert await here.shell.run_script([Trusted("\\broken\nselect 4;\n\\q\n")], "script.sql", stop=None)
             assert int(here.shell.exit) == 3
 
     asyncio.run(work())

@@ -49,7 +49,7 @@ def test_the_places_that_say_what_is_the_persons_own_are_known() -> None:
         module = ".".join(path.relative_to(PACKAGE).with_suffix("").parts)
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and module != "origin":
-                own |= {module} if node.func.id == "Own" else set()
+                own |= {module} if node.func.id == "Trusted" else set()
                 text |= {module} if node.func.id == "Text" else set()
     assert own == OWN.keys()
     assert text == TEXT.keys()

@@ -12,7 +12,7 @@ import pytest
 from backports.zstd import decompress
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.file import CompressedFileSink
 
 READ: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".zst": decompress}
@@ -21,7 +21,7 @@ READ: dict[str, Callable[[bytes], bytes]] = {".gz": gzip.decompress, ".zst": dec
 @pytest.mark.parametrize("suffix", READ)
 def test_results_come_back(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"t.csv{suffix.upper()}"
-    sink = CompressedFileSink(Own(str(path)))
+    sink = CompressedFileSink(Trusted(str(path)))
     sink.write(b"first\n" * 1000)
     sink.mark()
     sink.write(b"lost\n" * 100_000)
@@ -39,7 +39,7 @@ def test_results_come_back(tmp_path: Path, suffix: str) -> None:
 def test_an_abandoned_file_leaves_what_was_there(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"t.csv{suffix}"
     path.write_bytes(b"before")
-    sink = CompressedFileSink(Own(str(path)))
+    sink = CompressedFileSink(Trusted(str(path)))
     assert sink.unused
     sink.write(b"x" * 1000)
     sink.abort()
@@ -48,7 +48,7 @@ def test_an_abandoned_file_leaves_what_was_there(tmp_path: Path, suffix: str) ->
 
 def test_gzip_reads_all_results(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
-    sink = CompressedFileSink(Own(str(path)))
+    sink = CompressedFileSink(Trusted(str(path)))
     for text in (b"a\n", b"", b"b\n"):
         if text:
             sink.write(text)
@@ -60,7 +60,7 @@ def test_gzip_reads_all_results(tmp_path: Path) -> None:
 @pytest.mark.parametrize("suffix", READ)
 def test_an_empty_result_is_a_file_that_can_be_read(tmp_path: Path, suffix: str) -> None:
     path = tmp_path / f"t.csv{suffix}"
-    sink = CompressedFileSink(Own(str(path)))
+    sink = CompressedFileSink(Trusted(str(path)))
     sink.mark()
     sink.mark()
     sink.close()
@@ -70,7 +70,7 @@ def test_an_empty_result_is_a_file_that_can_be_read(tmp_path: Path, suffix: str)
 
 def test_a_result_after_one_that_is_marked_begins_a_member(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
-    sink = CompressedFileSink(Own(str(path)))
+    sink = CompressedFileSink(Trusted(str(path)))
     sink.write(b"a\n")
     sink.mark()
     size = len(gzip.compress(b"a\n"))
@@ -83,7 +83,7 @@ def test_a_result_after_one_that_is_marked_begins_a_member(tmp_path: Path) -> No
 
 def test_a_failed_first_result_leaves_a_file_to_write(tmp_path: Path) -> None:
     path = tmp_path / "t.csv.gz"
-    sink = CompressedFileSink(Own(str(path)))
+    sink = CompressedFileSink(Trusted(str(path)))
     sink.write(b"lost\n" * 100_000)
     sink.rewind()
     assert sink.unused
@@ -96,7 +96,7 @@ def test_without_the_package_no_file_is_made(tmp_path: Path, monkeypatch: pytest
     for name in ("backports.zstd", "compression.zstd"):
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UsageError, match=r"requires the package backports\.zstd") as caught:
-        CompressedFileSink(Own(str(tmp_path / "t.csv.zst")))
+        CompressedFileSink(Trusted(str(tmp_path / "t.csv.zst")))
     assert caught.value.hint == "write .gz, or run: pip install backports.zstd"
     assert list(tmp_path.iterdir()) == []
-    CompressedFileSink(Own(str(tmp_path / "t.csv.gz"))).abort()
+    CompressedFileSink(Trusted(str(tmp_path / "t.csv.gz"))).abort()

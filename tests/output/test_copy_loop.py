@@ -279,7 +279,7 @@ def test_rows_that_are_held_back_appear_while_nothing_arrives(monkeypatch: pytes
     assert seen[0] == b"begin\n1\n"
 
 
-class Unread(Blocking):
+class ReaderLeft(Blocking):
     """A sink whose reader has left."""
 
     def write(self, data: bytes) -> None:
@@ -291,7 +291,7 @@ def test_rows_that_are_copied_are_read_to_the_end_after_the_reader_has_left() ->
         batches = Paced(3)
         for gate in batches.gates:
             gate.set()
-        summary = await copy(Result(COLUMNS, batches), Plain(), Unread(), to_end=to_end)
+        summary = await copy(Result(COLUMNS, batches), Plain(), ReaderLeft(), to_end=to_end)
         assert not summary.complete
         assert batches.closed
         return batches.number

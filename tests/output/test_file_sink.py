@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from sqlshell.errors import OutputError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks import file
 from sqlshell.output.sinks.file import AppendSink, FileSink, check
 from sqlshell.output.sinks.sink import compression, uncompressed, write_error
@@ -37,7 +37,7 @@ def place(tmp_path: Path) -> Path:
     ],
 )
 def test_results_are_kept_from_mark_to_mark(place: Path, steps: str, text: str, unused: bool) -> None:
-    sink = FileSink(Own(str(place)))
+    sink = FileSink(Trusted(str(place)))
     for step in steps:
         if step == "|":
             sink.mark()
@@ -53,7 +53,7 @@ def test_results_are_kept_from_mark_to_mark(place: Path, steps: str, text: str, 
 
 
 def test_what_is_no_file_is_never_unused(tmp_path: Path) -> None:
-    sink = FileSink(Own("/dev/null"))
+    sink = FileSink(Trusted("/dev/null"))
     sink.write(b"x")
     sink.mark()
     sink.rewind()
@@ -65,7 +65,7 @@ def test_what_is_no_file_is_never_unused(tmp_path: Path) -> None:
 def test_a_failed_write_keeps_what_was_there(place: Path, monkeypatch: pytest.MonkeyPatch, before: str) -> None:
     if before:
         place.write_text(before)
-    sink = FileSink(Own(str(place)))
+    sink = FileSink(Trusted(str(place)))
 
     class Full:
         def write(self, data: object) -> int:
@@ -87,7 +87,7 @@ def test_a_failed_write_keeps_what_was_there(place: Path, monkeypatch: pytest.Mo
 
 
 def test_a_file_that_cannot_be_closed_or_moved_is_removed(place: Path) -> None:
-    sink = FileSink(Own(str(place)))
+    sink = FileSink(Trusted(str(place)))
     sink.write(b"x")
     place.mkdir()
     with pytest.raises(OutputError, match="cannot write to"):
@@ -97,20 +97,20 @@ def test_a_file_that_cannot_be_closed_or_moved_is_removed(place: Path) -> None:
 
 
 def test_a_file_that_is_complete_is_not_temporary(place: Path) -> None:
-    sink = FileSink(Own(str(place)))
+    sink = FileSink(Trusted(str(place)))
     [temporary] = scratch()._beside
     assert temporary.parent == place.parent
     assert temporary.name.startswith(".x.csv.")
     sink.close()
     assert not scratch()._beside
-    other = FileSink(Own(str(place)))
+    other = FileSink(Trusted(str(place)))
     other.abort()
     assert not scratch()._beside
 
 
 def test_long_names_have_a_temporary_one(tmp_path: Path) -> None:
     place = tmp_path / ("n" * 255)
-    sink = FileSink(Own(str(place)))
+    sink = FileSink(Trusted(str(place)))
     assert len(next(tmp_path.iterdir()).name) == file.LONGEST_STEM + 10
     sink.close()
     assert place.exists()
@@ -119,10 +119,10 @@ def test_long_names_have_a_temporary_one(tmp_path: Path) -> None:
 def test_owner_and_mode_are_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     owners: list[tuple[int, int]] = []
     monkeypatch.setattr("os.chown", lambda path, user, group: owners.append((user, group)))
-    FileSink(Own(str(place))).close()
+    FileSink(Trusted(str(place))).close()
     assert owners == []
     place.chmod(0o604)
-    FileSink(Own(str(place))).close()
+    FileSink(Trusted(str(place))).close()
     assert owners == [(place.stat().st_uid, place.stat().st_gid)]
     assert place.stat().st_mode & 0o7777 == 0o604
 
@@ -138,7 +138,7 @@ def test_owner_and_mode_are_kept(place: Path, monkeypatch: pytest.MonkeyPatch) -
 )
 def test_what_cannot_be_opened_is_known_before(tmp_path: Path, path: str, message: str, hint: str) -> None:
     (tmp_path / "text").write_text("")
-    given = Own(path if path[0] == "~" else str(tmp_path / path))
+    given = Trusted(path if path[0] == "~" else str(tmp_path / path))
     for attempt in (check, FileSink):
         with pytest.raises(OutputError) as failed:
             attempt(given)
@@ -153,7 +153,7 @@ def test_a_directory_is_no_file(tmp_path: Path, path: str) -> None:
     (tmp_path / "folder").mkdir()
     for attempt in (check, FileSink):
         with pytest.raises(OutputError, match="is a directory") as failed:
-            attempt(Own(f"{tmp_path}/{path}"))
+            attempt(Trusted(f"{tmp_path}/{path}"))
         assert failed.value.hint == "name a file in the directory"
 
 
@@ -172,7 +172,7 @@ def test_what_may_not_be_written_is_known_before(
 
     monkeypatch.setattr("os.access", access)
     with pytest.raises(OutputError, match=r"(?i)permission denied") as failed:
-        check(Own(str(place)))
+        check(Trusted(str(place)))
     assert failed.value.hint.startswith(hint)
     assert asked == [os.W_OK if kept else os.W_OK | os.X_OK]
 
@@ -180,8 +180,8 @@ def test_what_may_not_be_written_is_known_before(
 def test_what_can_be_written_passes(place: Path) -> None:
     reading, writing = os.pipe()
     for path in (str(place), "/dev/null", "/dev/stdout", f"/dev/fd/{writing}"):
-        check(Own(path))
-    sink = FileSink(Own(f"/dev/fd/{writing}"))
+        check(Trusted(path))
+    sink = FileSink(Trusted(f"/dev/fd/{writing}"))
     os.close(writing)
     sink.write(b"text")
     sink.close()
@@ -192,7 +192,7 @@ def test_what_can_be_written_passes(place: Path) -> None:
 
 def test_appended_text(place: Path) -> None:
     for text in (b"a", b"b"):
-        sink = AppendSink(Own(str(place)))
+        sink = AppendSink(Trusted(str(place)))
         sink.write(text)
         (sink.close if text == b"a" else sink.abort)()
         assert sink._file.closed
@@ -234,6 +234,6 @@ def test_a_file_that_cannot_be_registered_is_closed(place: Path, monkeypatch: py
     monkeypatch.setattr("os.fdopen", remembered)
     monkeypatch.setattr(scratch(), "add", full)
     with pytest.raises(OutputError, match="file too large"):
-        FileSink(Own(str(place)))
+        FileSink(Trusted(str(place)))
     assert [each.closed for each in opened] == [True]
     assert list(place.parent.iterdir()) == []

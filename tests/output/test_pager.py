@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from sqlshell.errors import OutputError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks import pager
 from sqlshell.output.sinks.command import CommandProcess, lent_terminal
 from sqlshell.output.sinks.pager import ScreenSink, has_header, less_version
@@ -34,7 +34,7 @@ class Scripted:
     started: list[tuple[str, dict[str, str] | None]]
     code = 0
 
-    def __init__(self, text: Own, environment: dict[str, str] | None = None) -> None:
+    def __init__(self, text: Trusted, environment: dict[str, str] | None = None) -> None:
         type(self).started.append((text, environment))
         self.data = b""
         self.waited = 1.5
@@ -381,7 +381,7 @@ def test_a_command_is_stopped(
 ) -> None:
     stubborn = Stubborn(*failures)
     monkeypatch.setattr("subprocess.Popen", lambda *given, **named: stubborn)
-    process = CommandProcess(Own("x"))
+    process = CommandProcess(Trusted("x"))
     assert process.waited == 0.0
     process.stop()
     assert stubborn.asked == asked
@@ -393,7 +393,7 @@ def test_a_command_is_stopped(
 def test_what_a_command_is_started_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OUTER", "1")
     for environment, expected in ((None, "1\n"), ({"PATH": os.environ["PATH"]}, "\n")):
-        process = CommandProcess(Own(f"cat >'{tmp_path}/in'; echo $OUTER >'{tmp_path}/out'; exit 3"), environment)
+        process = CommandProcess(Trusted(f"cat >'{tmp_path}/in'; echo $OUTER >'{tmp_path}/out'; exit 3"), environment)
         process.write(b"text" * 100)
         assert process.finish() == process.finish() == 3
         assert process.ended

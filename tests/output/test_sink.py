@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import OutputError, ProtocolError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.copy import LARGE, copy
 from sqlshell.output.sinks.command import CommandSink, command_in
 from sqlshell.output.sinks.file import AppendSink, FileSink
@@ -31,7 +31,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
     place = tmp_path / "x.csv"
     place.write_text("old")
     place.chmod(0o640)
-    sink = FileSink(Own(str(place)))
+    sink = FileSink(Trusted(str(place)))
     sink.write(b"new")
     assert place.read_text() == "old"
     sink.close()
@@ -41,7 +41,7 @@ def test_a_file_appears_when_it_is_complete(tmp_path: Path) -> None:
 
 
 def test_an_aborted_file_leaves_nothing(tmp_path: Path) -> None:
-    sink = FileSink(Own(str(tmp_path / "x.csv")))
+    sink = FileSink(Trusted(str(tmp_path / "x.csv")))
     sink.write(b"new")
     sink.abort()
     assert list(tmp_path.iterdir()) == []
@@ -51,7 +51,7 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
     real, link = tmp_path / "real", tmp_path / "link"
     real.write_text("old")
     link.symlink_to(real)
-    sink = FileSink(Own(str(link)))
+    sink = FileSink(Trusted(str(link)))
     sink.write(b"new")
     sink.close()
     assert link.is_symlink()
@@ -61,11 +61,11 @@ def test_a_link_is_followed(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", ["no/where", "."])
 def test_what_cannot_be_opened(tmp_path: Path, path: str) -> None:
     with pytest.raises(OutputError):
-        FileSink(Own(str(tmp_path / path)))
+        FileSink(Trusted(str(tmp_path / path)))
 
 
 def test_a_full_disk() -> None:
-    sink = FileSink(Own("/dev/full"))
+    sink = FileSink(Trusted("/dev/full"))
     with pytest.raises(OutputError, match="no space"):
         sink.write(b"x")
     sink.abort()
@@ -79,15 +79,15 @@ def test_a_reader_that_left() -> None:
 
 
 def test_a_command(tmp_path: Path) -> None:
-    sink = CommandSink(Own(f"cat > '{tmp_path}/out'"))
+    sink = CommandSink(Trusted(f"cat > '{tmp_path}/out'"))
     sink.write(b"text")
     sink.close()
     assert tmp_path.joinpath("out").read_text() == "text"
-    failing = CommandSink(Own("exit 3"))
+    failing = CommandSink(Trusted("exit 3"))
     with pytest.raises(OutputError, match="3"):
         failing.close()
     with pytest.raises(OutputError):
-        command_in(Own("|"))
+        command_in(Trusted("|"))
 
 
 def test_short_results_need_no_pager() -> None:
@@ -297,7 +297,7 @@ def test_a_reader_that_left_leaves_no_descriptor_open() -> None:
 def test_a_file_that_is_a_pipe_whose_reader_left(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
     end = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
-    sink = FileSink(Own(str(tmp_path / "pipe")))
+    sink = FileSink(Trusted(str(tmp_path / "pipe")))
     os.close(end)
     with pytest.raises(OutputClosed):
         sink.write(b"x" * (1 << 20))
@@ -323,16 +323,16 @@ def test_what_fills_the_screen_is_paged(
 
 def test_what_a_command_cannot_be() -> None:
     with pytest.raises(OutputError, match="cannot start the command "):
-        CommandSink(Own("cat \0"))
+        CommandSink(Trusted("cat \0"))
 
 
 def test_what_is_known_of_a_sink_that_begins(tmp_path: Path) -> None:
     sinks: dict[Sink, bool] = {
         StreamSink(io.BytesIO()): False,
-        FileSink(Own(str(tmp_path / "x"))): False,
-        AppendSink(Own(str(tmp_path / "y"))): False,
+        FileSink(Trusted(str(tmp_path / "x"))): False,
+        AppendSink(Trusted(str(tmp_path / "y"))): False,
         ScreenSink(io.BytesIO(), "cat", sys.stdin): False,
-        CommandSink(Own("cat")): True,
+        CommandSink(Trusted("cat")): True,
     }
     for sink, blocking in sinks.items():
         assert (sink.blocking, sink.closed, sink.terminal) == (blocking, False, False)

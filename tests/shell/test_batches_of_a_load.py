@@ -9,7 +9,7 @@ import pytest
 
 from sqlshell.client.http.upload import Attachment
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.loading.convert import ConvertedRows
 from sqlshell.shell.loading.send import AttachmentSender, Range, fingerprint, missing
 from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest
@@ -38,7 +38,7 @@ def test_each_row_that_is_left_is_sent_once(tmp_path: Path, done: list[Range], l
         """Nothing goes wrong."""
 
     async def run() -> list[Range]:
-        request = LoadRequest("t", (), Own("a.csv"), "a.csv", "csv")
+        request = LoadRequest("t", (), Trusted("a.csv"), "a.csv", "csv")
         sender = AttachmentSender(request, ColumnMatch(()), batch, submit, lambda: True, limit)
         return [batch.rows async for batch in sender.send(ConvertedRows(path, 100), done, sent.append)]
 
@@ -51,4 +51,4 @@ def test_each_row_that_is_left_is_sent_once(tmp_path: Path, done: list[Range], l
 
 def test_a_file_that_cannot_be_read_has_no_fingerprint(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"cannot read .*/none.csv: no such file or directory"):
-        fingerprint(Own(str(tmp_path / "none.csv")), "t", (), "")
+        fingerprint(Trusted(str(tmp_path / "none.csv")), "t", (), "")

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from prompt_toolkit.document import Document
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import EMPTY, Own
+from sqlshell.origin import EMPTY, Trusted
 from sqlshell.shell.interactive.editing.continuation import Continuations
 from sqlshell.shell.interactive.editing.formatter import format_script
 from sqlshell.shell.interactive.editor import edit_text
@@ -99,10 +99,10 @@ def test_every_character_is_drawn(text: str) -> None:
 def test_an_editor_that_saves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("VISUAL", "true")
     with pytest.raises(UsageError, match=r"\Anothing was saved to .*new\.sql\Z"):
-        edit_text("", Own(str(tmp_path / "new.sql")), sys.stdin)
+        edit_text("", Trusted(str(tmp_path / "new.sql")), sys.stdin)
     tmp_path.joinpath("old.sql").write_bytes(b"\xff")
     with pytest.raises(UsageError, match=r"old\.sql: invalid UTF-8\Z"):
-        edit_text("", Own(str(tmp_path / "old.sql")), sys.stdin)
+        edit_text("", Trusted(str(tmp_path / "old.sql")), sys.stdin)
 
 
 def test_an_editor_that_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

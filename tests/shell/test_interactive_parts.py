@@ -21,7 +21,7 @@ from prompt_toolkit.output.vt100 import Vt100_Output
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import NotAnswered, UsageError
-from sqlshell.origin import EMPTY, Own
+from sqlshell.origin import EMPTY, Trusted
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.front_end import Progress
 from sqlshell.shell.interactive import front_end, loop
@@ -67,7 +67,7 @@ def test_a_file_that_cannot_be_read_back(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.setenv("VISUAL", "true")
     with pytest.raises(UsageError, match=r"\Acannot read .*/folder: is a directory\Z"):
         (tmp_path / "folder").mkdir()
-        edit_text("", Own(str(tmp_path / "folder")), sys.stdin)
+        edit_text("", Trusted(str(tmp_path / "folder")), sys.stdin)
 
 
 @pytest.mark.parametrize(

@@ -8,15 +8,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, own_text
+from sqlshell.origin import Trusted, trusted_text
 from sqlshell.shell.commands.lexing import output_of, words
 from sqlshell.sql.duckdb_types import duckdb_type
 
-VALUES = {name: own_text(Own(text)) for name, text in {"x": "5", "two": "a b", "quote": "it's", "empty": ""}.items()}
+VALUES = {
+    name: trusted_text(Trusted(text)) for name, text in {"x": "5", "two": "a b", "quote": "it's", "empty": ""}.items()
+}
 
 
 def message(text: str) -> list[str]:
-    return [word.text for word in words(Own(text), VALUES)]
+    return [word.text for word in words(Trusted(text), VALUES)]
 
 
 @pytest.mark.parametrize(
@@ -54,7 +56,7 @@ def test_words(text: str, expected: list[str]) -> None:
 
 def test_a_command_that_cannot_be_started() -> None:
     with pytest.raises(UsageError, match=r"cannot start the command 'a.x00b': embedded null byte"):
-        output_of(Own("a\0b"))
+        output_of(Trusted("a\0b"))
 
 
 @pytest.mark.parametrize("text", ["'a", '"a', "`a", "a 'b"])
@@ -116,8 +118,8 @@ def test_any_text_is_a_type(text: str) -> None:
 
 
 def test_the_output_of_a_command() -> None:
-    assert output_of(Own("printf 'a\\n\\n'")) == "a\n"
+    assert output_of(Trusted("printf 'a\\n\\n'")) == "a\n"
     with pytest.raises(UsageError, match=r"the command 'exit 3' failed with exit code 3"):
-        output_of(Own("exit 3"))
+        output_of(Trusted("exit 3"))
     with pytest.raises(UsageError, match=r"cannot start the command 'echo \\x00': .*null byte"):
-        output_of(Own("echo \0"))
+        output_of(Trusted("echo \0"))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.loading.spec import FileLayout, SourceColumn, TargetColumn, match_columns, request_of
 from sqlshell.shell.loading.types import staged_type
 from sqlshell.sql.analysis.copy_statements import read_copy
@@ -17,7 +17,7 @@ def test_an_error_names_the_column_that_is_there_twice() -> None:
     looked = FileLayout(
         tuple(SourceColumn(name, "VARCHAR", "VARCHAR") for name in ("a", "b", "B")), True, "csv, header"
     )
-    request = request_of(read_copy("COPY t FROM 'x.csv'", command=True), Own("x.csv"), "x.csv")
+    request = request_of(read_copy("COPY t FROM 'x.csv'", command=True), Trusted("x.csv"), "x.csv")
     with pytest.raises(UsageError, match=r"x\.csv: two columns are named 'b'"):
         match_columns(request, looked, TABLE)
 
@@ -32,7 +32,7 @@ def test_an_error_names_the_column_that_is_there_twice() -> None:
 )
 def test_a_first_line_that_may_be_data_is_not_skipped(table: str, names: tuple[str, ...], said: str) -> None:
     looked = FileLayout(tuple(SourceColumn(name, "VARCHAR", "VARCHAR") for name in names), True, "csv, header")
-    request = request_of(read_copy(f"COPY {table} FROM 'x.csv'", command=True), Own("x.csv"), "x.csv")
+    request = request_of(read_copy(f"COPY {table} FROM 'x.csv'", command=True), Trusted("x.csv"), "x.csv")
     with pytest.raises(UsageError) as caught:
         match_columns(request, looked, TABLE)
     assert caught.value.message == f"x.csv: the first line looks like a header{said}"

@@ -7,12 +7,12 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, own_text
+from sqlshell.origin import Trusted, trusted_text
 from sqlshell.shell.records.saved_queries import SavedQueries, with_arguments
 
 
 def given(text: str, *arguments: str) -> str:
-    return with_arguments(Own(text), [own_text(Own(argument)) for argument in arguments]).text
+    return with_arguments(Trusted(text), [trusted_text(Trusted(argument)) for argument in arguments]).text
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ import duckdb
 import pytest
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.loading.convert import Scan
 from sqlshell.shell.loading.inspect import DataFile, interface_type
 from sqlshell.shell.loading.send import literals
@@ -28,7 +28,7 @@ class Loaded:
         path.write_bytes(data if isinstance(data, bytes) else data.encode())
         created = "" if types else "CREATE"
         written = f" WITH ({', '.join(filter(None, [created, options]))})" if created or options else ""
-        request = request_of(read_copy(f"COPY t FROM 'x'{written}", command=True), Own(str(path)), name)
+        request = request_of(read_copy(f"COPY t FROM 'x'{written}", command=True), Trusted(str(path)), name)
         source = DataFile(request, folder)
         try:
             looked = source.look(list(types))
@@ -81,7 +81,7 @@ def test_what_a_file_is_taken_for(tmp_path: Path, name: str, delimiter: str | No
     path = tmp_path / name
     path.write_text("id{0}v\n1{0}a\n".format(delimiter or ("," if name == "a.csv" else "\t")))
     form = "csv" if name == "a.csv" else "text"
-    source = DataFile(LoadRequest("t", (), Own(str(path)), name, form, delimiter=delimiter), tmp_path)
+    source = DataFile(LoadRequest("t", (), Trusted(str(path)), name, form, delimiter=delimiter), tmp_path)
     with contextlib.closing(source):
         assert source.look([]).about == about
 
@@ -93,7 +93,7 @@ DATES = ["2020-01-01", "1900-01-01", "infinity", "-infinity", "0044-03-15 (BC)",
 def test_whether_a_file_of_one_column_has_names_can_be_given(tmp_path: Path, header: bool, data: str) -> None:
     path = tmp_path / "a.csv"
     path.write_text(data)
-    source = DataFile(LoadRequest("t", (), Own(str(path)), "a.csv", "csv", header=header), tmp_path)
+    source = DataFile(LoadRequest("t", (), Trusted(str(path)), "a.csv", "csv", header=header), tmp_path)
     with contextlib.closing(source):
         looked = source.look(["a"])
     assert ([column.name for column in looked.columns], looked.named) == (["a"] if header else ["column0"], header)
@@ -168,7 +168,7 @@ def test_the_encoding_can_be_named_where_the_format_has_it(tmp_path: Path, name:
 def test_utf_16_that_duckdb_does_not_read_is_to_be_converted(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_bytes(b"\xfe\xff" + "a,b\n1,x\n".encode("utf-16-be"))
-    source = DataFile(LoadRequest("t", (), Own(str(path)), "a.csv", "csv", encoding="utf16"), tmp_path)
+    source = DataFile(LoadRequest("t", (), Trusted(str(path)), "a.csv", "csv", encoding="utf16"), tmp_path)
     with contextlib.closing(source), pytest.raises(UsageError, match="UTF-16") as raised:
         source.look(())
     assert raised.value.hint == "convert it with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
@@ -274,7 +274,7 @@ def test_an_empty_field_too_many_is_dropped(tmp_path: Path) -> None:
 def test_a_file_that_is_being_read_can_be_closed(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("a,b\n" + "1,x\n" * 1_000_000)
-    source = DataFile(LoadRequest("t", (), Own(str(path)), "a.csv", "csv"), tmp_path)
+    source = DataFile(LoadRequest("t", (), Trusted(str(path)), "a.csv", "csv"), tmp_path)
     looked = source.look([])
     pairs = [(column, TargetColumn(column.name, column.table_type)) for column in looked.columns]
     failed: list[Exception] = []

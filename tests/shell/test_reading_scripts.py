@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import OutputError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.event_loops import in_daemon_thread
 from sqlshell.shell.scripts import reading
 from sqlshell.shell.scripts.reading import decode, relative_to_script, write_text
@@ -69,7 +69,7 @@ def test_a_binary_file_is_not_a_script() -> None:
 
 
 def test_reading_goes_on_beside_other_work() -> None:
-    async def work(chunks: Iterator[Own]) -> list[Own | None]:
+    async def work(chunks: Iterator[Trusted]) -> list[Trusted | None]:
         return [await in_daemon_thread(lambda: next(chunks, None), "script") for _ in range(3)]
 
     assert asyncio.run(work(decode(io.BytesIO(b"abcdef"), "s.sql"))) == ["abcd", "ef", None]
@@ -89,21 +89,21 @@ def test_reading_goes_on_beside_other_work() -> None:
     ],
 )
 def test_a_path_is_relative_to_its_script(script: str, path: str, found: str) -> None:
-    assert relative_to_script(script, Own(path)) == found
+    assert relative_to_script(script, Trusted(path)) == found
 
 
 def test_a_file_that_cannot_be_written(tmp_path: Path) -> None:
-    write_text(Own(str(tmp_path / "a")), "ü\n")
+    write_text(Trusted(str(tmp_path / "a")), "ü\n")
     assert (tmp_path / "a").read_bytes() == "ü\n".encode()
     for path in (str(tmp_path), str(tmp_path / "no" / "a"), "~nobody-of-that-name/a"):
         with pytest.raises(OutputError, match=r"cannot write|is a directory"):
-            write_text(Own(path), "x")
+            write_text(Trusted(path), "x")
 
 
 def test_a_text_that_is_not_unicode_leaves_the_file_as_it_was(tmp_path: Path) -> None:
     path = tmp_path / "a.sql"
     path.write_text("precious")
     with pytest.raises(OutputError, match=r"to .*a\.sql: the text contains a lone surrogate \(.udcff\), which"):
-        write_text(Own(str(path)), "select 1 as \udcff")
+        write_text(Trusted(str(path)), "select 1 as \udcff")
     assert path.read_text() == "precious"
     assert [each.name for each in tmp_path.iterdir()] == ["a.sql"]

@@ -10,7 +10,7 @@ import duckdb
 import pytest
 
 from sqlshell.errors import StatementError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.loading.convert import Reject
 from sqlshell.shell.loading.load import reject_message, write_rejects
 from sqlshell.shell.loading.spec import LoadRequest, compression_of, format_of_data
@@ -177,7 +177,7 @@ def test_a_quote_within_a_value_is_a_bad_row(tmp_path: Path) -> None:
 
 
 def request(**parts: object) -> LoadRequest:
-    return LoadRequest("t", (), Own("a.csv"), "a.csv", "csv", **parts)  # type: ignore[arg-type]
+    return LoadRequest("t", (), Trusted("a.csv"), "a.csv", "csv", **parts)  # type: ignore[arg-type]
 
 
 def test_the_message_about_a_row() -> None:
@@ -187,7 +187,7 @@ def test_the_message_about_a_row() -> None:
 
 def test_the_file_of_bad_rows(tmp_path: Path) -> None:
     path = tmp_path / "bad.csv"
-    write_rejects(Own(str(path)), "a.csv", [Reject(2, "id", 'it\'s "x"', "x,\ud800\ny"), Reject(3, "", "e", "")])
+    write_rejects(Trusted(str(path)), "a.csv", [Reject(2, "id", 'it\'s "x"', "x,\ud800\ny"), Reject(3, "", "e", "")])
     assert path.read_text() == 'file,line,column,error,row\na.csv,2,id,"it\'s ""x""","x,?\ny"\na.csv,3,,e,\n'
 
 
@@ -195,7 +195,7 @@ def test_a_file_of_bad_rows_that_cannot_be_written_is_left(tmp_path: Path) -> No
     path = tmp_path / "bad.csv"
     path.write_text("kept\n")
     with pytest.raises(AttributeError):
-        write_rejects(Own(str(path)), "a.csv", [Reject(2, "id", "wrong", "x"), None])  # type: ignore[list-item]
+        write_rejects(Trusted(str(path)), "a.csv", [Reject(2, "id", "wrong", "x"), None])  # type: ignore[list-item]
     assert path.read_text() == "kept\n"
     assert [each.name for each in tmp_path.iterdir()] == ["bad.csv"]
 

@@ -14,7 +14,7 @@ from sqlshell.diagnostics import Diagnostics
 from sqlshell.launch.connector import Connector
 from sqlshell.launch.services import open_endpoint
 from sqlshell.launch.targets import find_destination
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.runtime.streams import Streams
 from sqlshell.shell.front_end import FrontEnd, Progress
@@ -42,7 +42,7 @@ def test_retries_of_background_work_are_not_reported_at_the_prompt(
         config = Config(tmp_path / "config.toml", {})
         place = find_destination("http://127.0.0.1:9", {}, {}, config, diagnostics.warn)
         connector = Connector(
-            Own(""),
+            Trusted(""),
             {},
             config,
             {},

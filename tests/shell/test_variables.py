@@ -6,7 +6,7 @@ import pytest
 
 from sqlshell.config.settings import VARIABLES
 from sqlshell.errors import StatementError, UsageError, Where
-from sqlshell.origin import Own, own_text, service_text
+from sqlshell.origin import Trusted, service_text, trusted_text
 from sqlshell.shell.scripts.variables import CONTROL, Variables, switch
 from sqlshell.shell.session import Session
 from sqlshell.text import any_of
@@ -26,11 +26,11 @@ def texts(variables: Variables) -> dict[str, str]:
 def test_a_name_has_letters_digits_and_underscores(session: Session, name: str) -> None:
     variables = Variables(session)
     with pytest.raises(UsageError, match="variable name"):
-        variables.set(Own(name), own_text(Own("1")))
+        variables.set(Trusted(name), trusted_text(Trusted("1")))
     with pytest.raises(UsageError, match="variable name"):
         variables.receive({"fine": "1", name: "2"})
     assert not variables
-    variables.set(Own("Ärger_2"), own_text(Own("1")))
+    variables.set(Trusted("Ärger_2"), trusted_text(Trusted("1")))
     assert texts(variables) == {"Ärger_2": "1"}
     assert len(variables) == 1
 
@@ -46,41 +46,41 @@ def test_a_service_does_not_set_the_shells_own(session: Session, name: str) -> N
 
 def test_what_a_service_gives_is_foreign_and_null_unsets(session: Session) -> None:
     variables = Variables(session)
-    variables.set(Own("b"), own_text(Own("kept")))
+    variables.set(Trusted("b"), trusted_text(Trusted("kept")))
     variables.receive({"a": "x", "b": None, "c": None})
     assert texts(variables) == {"a": "x"}
     assert variables["a"].source == ":a"
-    filled = variables.substitute(own_text(Own("select :a, :b")))
+    filled = variables.substitute(trusted_text(Trusted("select :a, :b")))
     assert (filled.text, filled.source) == ("select x, :b", ":a")
-    assert Variables(session).substitute(own_text(Own("select :a"))).text == "select :a"
+    assert Variables(session).substitute(trusted_text(Trusted("select :a"))).text == "select :a"
 
 
 def test_options_are_chosen_by_their_variables(session: Session) -> None:
     variables, options = Variables(session), session.options
     for value, expected in {"off": "continue", "": "stop", "0": "continue", "on": "stop", "fal": "continue"}.items():
-        variables.set(Own("ON_ERROR_STOP"), own_text(Own(value)))
+        variables.set(Trusted("ON_ERROR_STOP"), trusted_text(Trusted(value)))
         assert options.on_error == expected
-    variables.unset(Own("ON_ERROR_STOP"))
+    variables.unset(Trusted("ON_ERROR_STOP"))
     assert options.on_error == "continue"
     assert "ON_ERROR_STOP" not in variables
-    variables.set(Own("ON_ERROR_STOP"), own_text(Own("on")))
-    variables.unset(Own("other"))
+    variables.set(Trusted("ON_ERROR_STOP"), trusted_text(Trusted("on")))
+    variables.unset(Trusted("other"))
     assert options.on_error == "stop"
     for value, quiet in {"": True, "off": False, "on": True}.items():
-        variables.set(Own("QUIET"), own_text(Own(value)))
+        variables.set(Trusted("QUIET"), trusted_text(Trusted(value)))
         assert options.quiet is quiet
     for value, echo in {"queries": True, "none": False, "all": True, "errors": False}.items():
-        variables.set(Own("ECHO"), own_text(Own(value)))
+        variables.set(Trusted("ECHO"), trusted_text(Trusted(value)))
         assert options.echo is echo
     for value in ("terse", "VERBOSE", "sqlstate", "default"):
-        variables.set(Own("VERBOSITY"), own_text(Own(value)))
+        variables.set(Trusted("VERBOSITY"), trusted_text(Trusted(value)))
         assert options.verbosity == value.lower()
     for value, multiline in {"": False, "off": True, "on": False}.items():
-        variables.set(Own("SINGLELINE"), own_text(Own(value)))
+        variables.set(Trusted("SINGLELINE"), trusted_text(Trusted(value)))
         assert options.multiline is multiline
     for value in ("ECHO", "VERBOSITY"):
         with pytest.raises(UsageError, match=f"{value}: invalid value 'x'") as raised:
-            variables.set(Own(value), own_text(Own("x")))
+            variables.set(Trusted(value), trusted_text(Trusted("x")))
         assert raised.value.hint == f"expected {any_of(list(VARIABLES[value][1]))}"
 
 
@@ -89,21 +89,21 @@ def test_an_option_that_is_unset_is_that_of_psql(session: Session) -> None:
     given = {"ON_ERROR_STOP": "on", "ECHO": "ALL", "QUIET": "on", "VERBOSITY": "terse", "SINGLELINE": "on"}
     assert given.keys() == VARIABLES.keys()
     for name, value in given.items():
-        variables.set(Own(name), own_text(Own(value)))
+        variables.set(Trusted(name), trusted_text(Trusted(value)))
     assert (options.on_error, options.echo, options.quiet) == ("stop", True, True)
     for name in given:
-        variables.unset(Own(name))
+        variables.unset(Trusted(name))
     assert (options.on_error, options.echo, options.quiet) == ("continue", False, False)
     assert (options.verbosity, options.multiline) == ("default", True)
     with pytest.raises(UsageError, match="AUTOCOMMIT cannot be off"):
-        variables.unset(Own("AUTOCOMMIT"))
+        variables.unset(Trusted("AUTOCOMMIT"))
 
 
 def test_a_variable_of_psql_without_effect_is_warned_of_once(session: Session) -> None:
     variables = Variables(session)
 
     def warned(name: str, value: str) -> str:
-        variables.set(Own(name), own_text(Own(value)))
+        variables.set(Trusted(name), trusted_text(Trusted(value)))
         return variables.warning(name)
 
     assert warned("FETCH_COUNT", "0") == ""
@@ -131,9 +131,9 @@ def test_a_value_that_an_option_does_not_have_changes_nothing(
 ) -> None:
     variables = Variables(session)
     with pytest.raises(UsageError, match=words):
-        variables.set(Own(name), own_text(Own(value)))
+        variables.set(Trusted(name), trusted_text(Trusted(value)))
     with pytest.raises(UsageError, match=f"the value of {name}"):
-        variables.set(Own(name), service_text("on", ":x"))
+        variables.set(Trusted(name), service_text("on", ":x"))
     assert not variables
     assert (session.options.on_error, session.options.quiet, session.options.echo) == ("stop", False, False)
 
@@ -141,12 +141,12 @@ def test_a_value_that_an_option_does_not_have_changes_nothing(
 def test_the_command_line_gives_names_and_values(session: Session) -> None:
     variables = Variables(session)
     for given in ("a=1=2", "b", "c=", "QUIET=on"):
-        variables.set_from_argument(Own(given))
+        variables.set_from_argument(Trusted(given))
     assert texts(variables) == {"a": "1=2", "b": "", "c": "", "QUIET": "on"}
     assert not any(value.foreign for value in variables.values())
     assert session.options.quiet
     with pytest.raises(UsageError, match="'5' is not a valid variable name"):
-        variables.set_from_argument(Own("5=a"))
+        variables.set_from_argument(Trusted("5=a"))
 
 
 def test_what_a_statement_leaves(session: Session) -> None:

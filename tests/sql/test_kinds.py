@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sqlshell.origin import Own, own_text
+from sqlshell.origin import Trusted, trusted_text
 from sqlshell.sql.analysis.files import named_files, names_file
 from sqlshell.sql.analysis.kinds import is_repeatable, verb
 from sqlshell.sql.analysis.secrets import redacted, redactor
@@ -83,7 +83,7 @@ def test_tokens_take_any_text(sql: str) -> None:
         end = token.end
     is_repeatable(sql)
     redacted(sql)
-    named_files(own_text(Own(sql)))
+    named_files(trusted_text(Trusted(sql)))
 
 
 @pytest.mark.parametrize(
@@ -174,7 +174,7 @@ def test_secrets_are_taken_out(sql: str, expected: str) -> None:
     ],
 )
 def test_files_that_a_statement_names(sql: str, sent: str, paths: tuple[str, ...]) -> None:
-    found = named_files(own_text(Own(sql)))
+    found = named_files(trusted_text(Trusted(sql)))
     assert (found.sql, tuple(item.path for item in found.files)) == (sent, paths)
 
 
@@ -185,5 +185,5 @@ def test_further_names_of_secrets() -> None:
 
 
 def test_a_name_is_mentioned_as_a_string() -> None:
-    assert names_file(own_text(Own("with ('file' = 'f.jar')")), "f.jar")
-    assert not names_file(own_text(Own("select \"f.jar\" -- 'f.jar'")), "f.jar")
+    assert names_file(trusted_text(Trusted("with ('file' = 'f.jar')")), "f.jar")
+    assert not names_file(trusted_text(Trusted("select \"f.jar\" -- 'f.jar'")), "f.jar")

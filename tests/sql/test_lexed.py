@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, Text, joined, own_text, service_text
+from sqlshell.origin import Text, Trusted, joined, service_text, trusted_text
 from sqlshell.sql.analysis import lexed as module
 from sqlshell.sql.analysis.effects import effects
 from sqlshell.sql.analysis.files import named_files, names_file, read_files, refuse_files
@@ -71,7 +71,7 @@ def test_what_is_known_changes_no_answer(text: str) -> None:
 
 @pytest.mark.parametrize("text", TEXTS[1:])
 def test_a_text_is_lexed_once_whatever_is_asked(text: str, runs: Counter[str]) -> None:
-    statement = Lexed(own_text(Own(text)))
+    statement = Lexed(trusted_text(Trusted(text)))
     assert statement.first(1)
     for question in QUESTIONS:
         question(statement)
@@ -107,18 +107,18 @@ def test_of_a_long_text_answers_are_kept_but_no_tokens(runs: Counter[str]) -> No
 
 
 def test_whose_a_text_is_stays_known() -> None:
-    whole = joined([own_text(Own("copy t from ")), service_text("'a.csv'", ":x")])
+    whole = joined([trusted_text(Trusted("copy t from ")), service_text("'a.csv'", ":x")])
     with pytest.raises(UsageError, match=":x"):
         refuse_files(Lexed(whole))
     with pytest.raises(UsageError, match=":x"):
         refuse_files(whole)
-    refuse_files(Lexed(own_text(Own(whole.text))))
+    refuse_files(Lexed(trusted_text(Trusted(whole.text))))
 
 
 def test_a_plain_text_names_no_files_of_the_person() -> None:
     """Nobody said where it came from."""
     sql = "create function_source f with ('file' = '@f.jar')"
-    assert named_files(Lexed(own_text(Own(sql)))).files
+    assert named_files(Lexed(trusted_text(Trusted(sql)))).files
     with pytest.raises(UsageError):
         named_files(lexed(sql))
     assert isinstance(lexed(Text("x")).whole, Text)
@@ -126,7 +126,7 @@ def test_a_plain_text_names_no_files_of_the_person() -> None:
 
 def test_the_readings_of_engines() -> None:
     def read(text: str) -> list[list[str]]:
-        return [[token.text for token in reading] for reading in Lexed(own_text(Own(text))).readings]
+        return [[token.text for token in reading] for reading in Lexed(trusted_text(Trusted(text))).readings]
 
     assert read("a 'b' /* c */ d") == [["a", "'b'", "d"]]
     assert read("'a\\' b '") == [["'a\\'", "b", "'"], ["'a\\' b '"]]

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Foreign, Own, joined, own_text, service_text
+from sqlshell.origin import TaintedPart, Trusted, joined, service_text, trusted_text
 from sqlshell.sql.script.scanner import BackslashCommand, Item, Scanner, State, Statement
 from sqlshell.sql.script.splitting import complete, split, statements
 
@@ -278,7 +278,7 @@ def test_a_text_with_values_is_no_longer_as_it_was_typed() -> None:
     scanner.unfinished.replace_substituted(service_text("select 'one'\n", ":a"))
     assert not scanner.unfinished.rewritable
     assert [*scanner.items(", :b;")] == []
-    last = Statement("select 'one'\n, :b", 1, 0, True, False, 13, (Foreign(0, 13, ":a"),), ending=";")
+    last = Statement("select 'one'\n, :b", 1, 0, True, False, 13, (TaintedPart(0, 13, ":a"),), ending=";")
     assert [*scanner.items(None)] == [last]
     escaped = Scanner()
     drain(escaped, "select 1\\; \\x\n")
@@ -400,12 +400,12 @@ def test_comments_alone_are_gone_over_once() -> None:
 
 
 def test_no_backslash_in_a_value_is_a_command() -> None:
-    made = statements(own_text(Own("select 1 \\echo a\n; select 2 \\g b.csv\n\\! touch c\n; select 3")))
+    made = statements(trusted_text(Trusted("select 1 \\echo a\n; select 2 \\g b.csv\n\\! touch c\n; select 3")))
     assert [item.text for item in made] == ["select 1 \\echo a", "select 2 \\g b.csv\n\\! touch c", "select 3"]
 
 
 def test_a_value_of_a_service_makes_no_further_statement() -> None:
-    written = own_text(Own("select 1; select "))
+    written = trusted_text(Trusted("select 1; select "))
     for value, allowed in (("2", True), ("2; drop table t", False), ("2;", True), ("'2; 3'", True)):
         text = joined([written, service_text(value, ":x")])
         if allowed:

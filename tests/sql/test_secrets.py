@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from sqlshell.client.http import trace
 from sqlshell.context import SessionContext
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.interactive.history import FileHistory
 from sqlshell.shell.records.journal import Journal
 from sqlshell.shell.records.run_records import Transcript
@@ -251,7 +251,7 @@ def test_no_secret_reaches_a_file(tmp_path_factory: pytest.TempPathFactory, form
     sql = form.replace("@", secret, 1) if "@@" in form else form.replace("@", secret)
     history = FileHistory(folder / "history", print)
     journal = Journal(folder / "journal.db", "t", "", print)
-    transcript = Transcript(Own(str(folder / "transcript")))
+    transcript = Transcript(Trusted(str(folder / "transcript")))
     for number, state in enumerate(("00000", "42601", "57014")):
         history.store_string(sql)
         journal.record_start(f"{number}", sql, SessionContext(), 0)

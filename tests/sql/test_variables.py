@@ -6,16 +6,16 @@ import json
 
 import pytest
 
-from sqlshell.origin import Own, own_text, service_text
+from sqlshell.origin import Trusted, service_text, trusted_text
 from sqlshell.sql.variables import substituted
 from tests.sql.psql_answers import ANSWERS, SAME, VALUES
 
-KNOWN = {name: own_text(Own(value)) for name, value in VALUES.items()}
+KNOWN = {name: trusted_text(Trusted(value)) for name, value in VALUES.items()}
 PSQL = json.loads(ANSWERS.read_text(encoding="utf-8"))
 
 
 def filled(text: str) -> str:
-    return substituted(own_text(Own(text)), KNOWN).text
+    return substituted(trusted_text(Trusted(text)), KNOWN).text
 
 
 def test_every_case_was_asked() -> None:
@@ -54,18 +54,18 @@ def test_other_colons(text: str, expected: str) -> None:
 def test_what_came_from_a_service_is_known_in_the_statement() -> None:
     values = {
         "a": service_text("x';", ":a"),
-        "b": own_text(Own("two :a")),
+        "b": trusted_text(Trusted("two :a")),
         "c": service_text(":d", ":c"),
-        "d": own_text(Own("secret")),
+        "d": trusted_text(Trusted("secret")),
     }
 
     def foreign(text: str) -> list[str]:
-        made = substituted(own_text(Own(text)), values)
+        made = substituted(trusted_text(Trusted(text)), values)
         return [made.text[part.start : part.stop] for part in made.foreign]
 
     assert foreign("select :'a', 1") == ["'x'';'"]
     assert foreign("select :b, :{?a}") == ["x';"]
     assert foreign("select :c, :d") == [":d"]
     assert foreign("select ':a', :d") == []
-    made = substituted(own_text(Own("select :'a', :\"a\" -- :a")), values)
+    made = substituted(trusted_text(Trusted("select :'a', :\"a\" -- :a")), values)
     assert made.blanked == "select " + " " * 6 + ", " + " " * 5 + " -- :a"

@@ -12,7 +12,7 @@ from typing import BinaryIO
 from msgspec import Struct, field
 
 from sqlshell.errors import ServiceError, UsageError, reason
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.files import expanded
 
 PIECE = 1 << 18
@@ -36,7 +36,7 @@ class Attachment(Struct):
             raise UsageError(f"cannot read {self.path}: {reason(error)}") from None
 
 
-def attachment(text: Own, limit: int = 0) -> Attachment:
+def attachment(text: Trusted, limit: int = 0) -> Attachment:
     """Check a file before anything is sent. `limit` is its maximum size in bytes, 0 for no limit. Raises UsageError."""
     path = expanded(text)
     try:

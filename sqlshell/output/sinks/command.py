@@ -12,7 +12,7 @@ from io import FileIO
 from typing import TextIO, cast
 
 from sqlshell.errors import Interrupted, OutputError, reason
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.file import CompressedFileSink, FileSink, check, compressor
 from sqlshell.output.sinks.sink import OutputClosed, Sink, compression
 from sqlshell.runtime.files import write_all
@@ -58,7 +58,7 @@ def _modes_kept(stdin: TextIO) -> Iterator[None]:
 class CommandProcess:
     """A running command. write() may be called from another thread. Raises OutputError if there is no shell."""
 
-    def __init__(self, command: Own, environment: Mapping[str, str] | None = None) -> None:
+    def __init__(self, command: Trusted, environment: Mapping[str, str] | None = None) -> None:
         try:
             # Unbuffered: the lock of a buffer, held by a blocked write, would block stop().
             self._process = subprocess.Popen(
@@ -104,9 +104,9 @@ class CommandProcess:
         self.finish()
 
 
-def command_in(output: Own) -> Own:
+def command_in(output: Trusted) -> Trusted:
     """The command of a `|command`. Raises OutputError if it is missing."""
-    command = Own(output[1:].strip())
+    command = Trusted(output[1:].strip())
     if not command:
         raise OutputError("missing command after |", "example: \\o |less")
     return command
@@ -118,7 +118,7 @@ class CommandSink(Sink):
 
     blocking = True
 
-    def __init__(self, command: Own) -> None:
+    def __init__(self, command: Trusted) -> None:
         self._text = command
         self._command = CommandProcess(command)
 
@@ -140,7 +140,7 @@ class CommandSink(Sink):
         self._command.stop()
 
 
-def output_to(name: Own) -> Sink:
+def output_to(name: Trusted) -> Sink:
     """Open the file or `|command` that a user has named. Raises OutputError, and UsageError for a compression whose
     package is not installed."""
     if name.startswith("|"):
@@ -148,7 +148,7 @@ def output_to(name: Own) -> Sink:
     return CompressedFileSink(name) if compression(name) else FileSink(name)
 
 
-def check_output_to(name: Own) -> None:
+def check_output_to(name: Trusted) -> None:
     """Raise the error that output_to() would raise, as far as it is known before anything is opened."""
     if name.startswith("|"):
         command_in(name)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, Protocol
 
 from sqlshell.errors import OutputError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink, compression, write_error
 from sqlshell.runtime.files import check_output, descriptor, expanded, write_all
 from sqlshell.runtime.scratch import scratch
@@ -32,7 +32,7 @@ class FileSink(Sink):
     directly. After a failed write, close() keeps the existing file. Raises OutputError if it cannot be opened.
     """
 
-    def __init__(self, path: Own) -> None:
+    def __init__(self, path: Trusted) -> None:
         self.name = path
         self._temporary: Path | None = None
         self._replaces = False
@@ -146,7 +146,7 @@ class CompressedFileSink(FileSink):
     Raises UsageError where the package for the compression is not installed, before a file is created.
     """
 
-    def __init__(self, path: Own) -> None:
+    def __init__(self, path: Trusted) -> None:
         self._suffix = compression(path)
         self._compressor: _Compressor | None = None
         compressor(self._suffix)
@@ -196,7 +196,7 @@ def compressor(suffix: str) -> _Compressor:
 class AppendSink(StreamSink):
     """Appends to a file, which only its owner can read if it is new. Raises OutputError if it cannot be opened."""
 
-    def __init__(self, path: Own) -> None:
+    def __init__(self, path: Trusted) -> None:
         try:
             place = expanded(path)
             check_output(place, path)
@@ -217,7 +217,7 @@ def _private(path: str, flags: int) -> int:
     return os.open(path, flags, 0o600)
 
 
-def check(path: Own) -> None:
+def check(path: Trusted) -> None:
     """Raise the OutputError that a FileSink would raise, as far as it is known before a file is created."""
     try:
         place = expanded(path)

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from sqlshell.errors import OutputError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.command import CommandProcess, lent_terminal
 from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
 from sqlshell.output.text.cells import cells
@@ -162,7 +162,7 @@ class ScreenSink(Sink):
                 rows = f"{self._rows}, " if self._rows else ""
                 started = WITH_KEY.format(command=started, prompt="" if own else PROMPT.format(rows=rows))
                 environment |= key.environment
-            self._pager = CommandProcess(Own(started), environment)
+            self._pager = CommandProcess(Trusted(started), environment)
         except OutputError:
             self._terminal_lent.close()
             self._prints = True

@@ -20,7 +20,7 @@ from msgspec import Struct
 
 from sqlshell.config.peers import command_remedy
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, Text, own_text
+from sqlshell.origin import Text, Trusted, trusted_text
 from sqlshell.shell.components import ShellComponents
 from sqlshell.text import any_of, did_you_mean
 
@@ -54,12 +54,12 @@ class Args(list[str]):
     name: str = ""
     texts: Sequence[Text] = ()
     """The same arguments with their origin."""
-    options: Sequence[Own] = ()
+    options: Sequence[Trusted] = ()
     """The options in parentheses before the arguments, each `NAME=VALUE`."""
 
-    def own(self, number: int) -> Own:
+    def trusted(self, number: int) -> Trusted:
         """An argument that names a file, a command or a setting. Raises UsageError if it came from a service."""
-        return self.texts[number].own(f"an argument of \\{self.name}")
+        return self.texts[number].trusted(f"an argument of \\{self.name}")
 
     @property
     def plus(self) -> bool:
@@ -104,11 +104,11 @@ class Command(Struct, frozen=True):
         """Whether the command sends the query buffer if `text` is the rest of its line."""
         return self.sends and not (text.strip() and self.verbatim)
 
-    async def run(self, shell: ShellComponents, text: Own, typed: str) -> None:
+    async def run(self, shell: ShellComponents, text: Trusted, typed: str) -> None:
         """Run the command with the rest of its line. Raises UsageError for arguments that do not match the usage."""
         await self.body(shell, self.parsed(shell.variables, text, typed))
 
-    def parsed(self, values: Mapping[str, Text], text: Own, typed: str = "") -> Args:
+    def parsed(self, values: Mapping[str, Text], text: Trusted, typed: str = "") -> Args:
         """The arguments. Raises UsageError if they do not match the usage."""
         name = typed or self.name
         elsewhere = name[0] in ".!" and len(name) > 1
@@ -179,7 +179,7 @@ def as_typed(name: str) -> str:
 def parse(
     name: str,
     usage: str,
-    text: Own,
+    text: Trusted,
     values: Mapping[str, Text],
     *,
     elsewhere: bool = False,
@@ -193,7 +193,7 @@ def parse(
     hint = f"usage: \\{name} {usage}".rstrip()
     wanted = usage.split()
     last = wanted[-1].strip("[]") if wanted else ""
-    text = Own(text.strip())
+    text = Trusted(text.strip())
     options: list[Text] = []
     if wanted[:1] == [OPTIONS]:
         wanted = wanted[1:]
@@ -201,7 +201,7 @@ def parse(
             options, text = _options(text, values, hint)
     whole = last == "TEXT..." or (last == "FILE..." and text.startswith("|"))
     if whole and len(wanted) == 1:
-        return _args(name, [own_text(text)] if text else [], options)
+        return _args(name, [trusted_text(text)] if text else [], options)
     try:
         quotes = not elsewhere and not KEEP_QUOTES.isdisjoint(usage.split())
         strings = last == "SQL..." and _NAMED_TEXT.fullmatch(text) is None
@@ -215,7 +215,7 @@ def parse(
     for number, argument in enumerate(words):
         meant = wanted[min(number, len(wanted) - 1)].strip("[]").removesuffix("...")
         if meant not in data:
-            argument.own(f"{meant} of \\{name}")
+            argument.trusted(f"{meant} of \\{name}")
     is_value = texts[-1:] == [";"] and last.strip("[]") in {"TEXT", "VALUE"} and len(texts) == len(wanted)
     if texts and texts[-1].endswith(";") and text.endswith(";") and not last.endswith("...") and not is_value:
         # Ignore a ; typed out of habit.
@@ -238,21 +238,21 @@ def parse(
 def _args(name: str, given: Sequence[Text], options: Sequence[Text]) -> Args:
     args = Args(word.text for word in given)
     args.name, args.texts = name, given
-    args.options = [word.own(f"an option of \\{name}") for word in options]
+    args.options = [word.trusted(f"an option of \\{name}") for word in options]
     return args
 
 
-def _options(text: Own, values: Mapping[str, Text], hint: str) -> tuple[list[Text], Own]:
+def _options(text: Trusted, values: Mapping[str, Text], hint: str) -> tuple[list[Text], Trusted]:
     """The options in the parentheses at the start of a text, and the rest of the text."""
     match = _BRACKETS.match(text)
     if match is None:
         raise UsageError(f"missing closing parenthesis: {text[:40]}", hint)
-    return _words(Own(match[1]), values, quotes=False), Own(text[match.end() :].strip())
+    return _words(Trusted(match[1]), values, quotes=False), Trusted(text[match.end() :].strip())
 
 
-def _words(text: Own, values: Mapping[str, Text], *, quotes: bool, strings: bool = False) -> list[Text]:
+def _words(text: Trusted, values: Mapping[str, Text], *, quotes: bool, strings: bool = False) -> list[Text]:
     if not any(char in text for char in "'\"`:"):
-        return [own_text(Own(word)) for word in text.split()]
+        return [trusted_text(Trusted(word)) for word in text.split()]
     from sqlshell.shell.commands.lexing import words
 
     return words(text, values, quotes=quotes, strings=strings)

@@ -19,7 +19,7 @@ async def attach(shell: CommandShell, args: Args) -> None:
     if args and args[0] == "-":
         shell.say(f"{format_count(shell.attachments.clear(), 'file')} detached")
     elif args:
-        added = shell.attachments.add(args.own(0))
+        added = shell.attachments.add(args.trusted(0))
         size = format_count(added.size, "byte")
         shell.say(f"{added.path} ({size}) is attached to the next statement that names {added.name!r}")
     else:
@@ -35,14 +35,14 @@ async def download(shell: CommandShell, args: Args) -> None:
 
     The file appears under its name when it is complete. An interrupted download is resumed.
     An existing file is overwritten only with --force."""
-    more = [args.own(number) for number in range(2, len(args))]
+    more = [args.trusted(number) for number in range(2, len(args))]
     force = "--force" in more
     rest = [item for item in more if item != "--force"]
     if len(rest) > 1:
         raise UsageError(f"\\download: unexpected argument {rest[1]!r}", "usage: \\download TYPE NAME [FILE] [--force]")
-    place = download_path(args.own(1), rest[0] if rest else EMPTY)
+    place = download_path(args.trusted(1), rest[0] if rest else EMPTY)
     done = await shell.service.download(
-        args[0], args[1], place, shell.session.context, force=force, progress=shell.foreground.show_progress
+        args[0], args[1], place, shell.session.context, force=force, progress=shell.statement_runner.show_progress
     )
     checked = "verified" if done.checked else "not verified: the service sent no checksum"
     resumed = f", resumed after {format_count(done.resumed, 'byte')}" if done.resumed else ""

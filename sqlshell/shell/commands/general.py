@@ -194,7 +194,7 @@ async def connect(shell: CommandShell, args: Args) -> None:
         return
     if not args[0]:
         raise UsageError("\\c: TARGET is empty", "\\c alone shows the current connection")
-    await shell.connect(args.own(0), [args.own(number) for number in range(1, len(args))])
+    await shell.connect(args.trusted(0), [args.trusted(number) for number in range(1, len(args))])
 
 
 @command("refresh")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from sqlshell.errors import StatementError, UsageError
-from sqlshell.origin import EMPTY, Own
+from sqlshell.origin import EMPTY, Trusted
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command
@@ -178,7 +178,7 @@ async def tutorial(shell: CommandShell, args: Args) -> None:
 
     At the prompt, each step waits for a key: Enter runs it, s skips it, q or Ctrl-C ends the tour."""
     steps = [
-        (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), Own(f"{script}\n"))
+        (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), Trusted(f"{script}\n"))
         for number, (text, script) in enumerate(TOUR, 1)
     ]
     end = "\nEnd of the tour. \\demo off removes the data, \\? lists the commands, \\h the statements."

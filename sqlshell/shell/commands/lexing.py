@@ -14,7 +14,7 @@ from collections.abc import Callable, Mapping
 from typing import Final
 
 from sqlshell.errors import Interrupted, UsageError, reason
-from sqlshell.origin import Own, Text, joined, own_text
+from sqlshell.origin import Text, Trusted, joined, trusted_text
 from sqlshell.sql.variables import REFERENCE, reference_value
 
 _PART: Final = re.compile(
@@ -25,11 +25,11 @@ _PART: Final = re.compile(
 _ESCAPE: Final = re.compile(r"((?:\\(?:x[0-9A-Fa-f]{1,2}|[0-7]{1,3}))++)|\\(.)|''", re.DOTALL)
 _NAMED: Final = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
 
-Runner = Callable[[Own], str]
+Runner = Callable[[Trusted], str]
 
 
 def words(
-    text: Own, values: Mapping[str, Text], run: Runner | None = None, *, quotes: bool = False, strings: bool = False
+    text: Trusted, values: Mapping[str, Text], run: Runner | None = None, *, quotes: bool = False, strings: bool = False
 ) -> list[Text]:
     """Split a command's arguments into words.
 
@@ -44,7 +44,7 @@ def words(
         value = reference_value(reference, values) if reference else None
         if reference:
             # Of a variable that is not set it stays as it is written, with its quotes.
-            current = [*(current or []), value if value is not None else own_text(Own(reference[0]))]
+            current = [*(current or []), value if value is not None else trusted_text(Trusted(reference[0]))]
             position = reference.end()
             continue
         part = _PART.match(text, position)
@@ -57,7 +57,7 @@ def words(
             current = None
             continue
         if strings and part["single"] is not None:
-            word = own_text(Own(part[0]))
+            word = trusted_text(Trusted(part[0]))
         else:
             word = _substituted(part, values, run or output_of, quotes=quotes)
         current = [*(current or []), word]
@@ -69,7 +69,7 @@ def commands_in(text: str) -> list[str]:
     return [part[0] for part in _PART.finditer(text) if part["shell"] is not None]
 
 
-def quoted_commands(text: Own) -> Own:
+def quoted_commands(text: Trusted) -> Trusted:
     """A command's arguments, in which each command in backticks is a quoted word with the same text."""
 
     def quoted(part: re.Match[str]) -> str:
@@ -77,10 +77,10 @@ def quoted_commands(text: Own) -> Own:
             return part[0]
         return "'" + part[0].replace("\\", "\\\\").replace("'", "''") + "'"
 
-    return Own(_PART.sub(quoted, text))
+    return Trusted(_PART.sub(quoted, text))
 
 
-def output_of(command: Own) -> str:
+def output_of(command: Trusted) -> str:
     """The output of a shell command without its final line break. Raises UsageError if the command fails, and
     Interrupted if Ctrl-C ends it."""
     try:
@@ -100,12 +100,12 @@ def output_of(command: Own) -> str:
 
 def _substituted(part: re.Match[str], values: Mapping[str, Text], run: Runner, *, quotes: bool) -> Text:
     if part["single"] is not None:
-        return own_text(Own(_ESCAPE.sub(_unescaped, part["single"])))
+        return trusted_text(Trusted(_ESCAPE.sub(_unescaped, part["single"])))
     if part["double"] is not None:
-        return own_text(Own(f'"{part["double"]}"' if quotes else part["double"]))
+        return trusted_text(Trusted(f'"{part["double"]}"' if quotes else part["double"]))
     if part["shell"] is not None:
-        return own_text(Own(run(_for_shell(part["shell"], values))))
-    return own_text(Own(part["bare"]))
+        return trusted_text(Trusted(run(_for_shell(part["shell"], values))))
+    return trusted_text(Trusted(part["bare"]))
 
 
 def _unescaped(match: re.Match[str]) -> str:
@@ -117,7 +117,7 @@ def _unescaped(match: re.Match[str]) -> str:
     return "'" if char is None else _NAMED.get(char, char)
 
 
-def _for_shell(text: str, values: Mapping[str, Text]) -> Own:
+def _for_shell(text: str, values: Mapping[str, Text]) -> Trusted:
     """A shell command with its variables substituted; `:'x'` is quoted for the shell.
 
     Raises UsageError for a value from a service.
@@ -130,7 +130,7 @@ def _for_shell(text: str, values: Mapping[str, Text]) -> Own:
         name = match[1] or match[2]
         if name is None or name not in values:
             continue
-        value = values[name].own("part of a command in backticks")
+        value = values[name].trusted("part of a command in backticks")
         pieces += [text[done : match.start()], value if match[1] is not None else shlex.quote(value)]
         done = match.end()
-    return Own("".join([*pieces, text[done:]]))
+    return Trusted("".join([*pieces, text[done:]]))

@@ -47,7 +47,7 @@ async def go_expanded(shell: CommandShell, args: Args) -> None:
 
 async def _submit(shell: CommandShell, args: Args, *, expanded: bool = False) -> None:
     """Check options and output, then run the statement."""
-    output = args.own(0) if args else EMPTY
+    output = args.trusted(0) if args else EMPTY
     options = options_in(shell, args.options)
     with shell.session.options_for(options):
         shell.result_output.check(output)
@@ -209,4 +209,4 @@ async def write_buffer(shell: CommandShell, args: Args) -> None:
     if not shell.buffer.script_text:
         raise UsageError("\\w: the query buffer is empty", "type a statement first")
     shell.buffer.check_origin()
-    write_text(args.own(0), shell.buffer.script_text)
+    write_text(args.trusted(0), shell.buffer.script_text)

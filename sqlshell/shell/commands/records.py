@@ -27,7 +27,7 @@ async def run_query(shell: CommandShell, args: Args) -> None:
         lines = [f"  {name.ljust(width)}  {one_line(text, 100)}" for name, text in known.items()]
         shell.say("\n".join(lines) or "no named queries; \\n+ NAME saves the last statement")
         return
-    await shell.execute(args.name, statements(with_arguments(queries.text(args.own(0)), args.texts[1:])))
+    await shell.execute(args.name, statements(with_arguments(queries.text(args.trusted(0)), args.texts[1:])))
 
 
 @command("n+", "NAME [SQL...]")
@@ -55,16 +55,16 @@ async def transcript(shell: CommandShell, args: Args) -> None:
     """Record statements and their outcomes in a file. Each is a line of JSON. Without FILE, stop recording.
 
     sqlshell replay FILE and \\replay FILE run the statements again and print the differences."""
-    shell.submitter.record(args.own(0) if args else EMPTY)
+    shell.submitter.record(args.trusted(0) if args else EMPTY)
 
 
 @command("replay", "FILE")
 async def replay(shell: CommandShell, args: Args) -> None:
     """Run a transcript again and print the differences. It compares SQLSTATE, columns, rows and values."""
-    await shell.replay(args.own(0))
+    await shell.replay(args.trusted(0))
 
 
 @command("log", "[FILE]", aliases=(".log",), changes="shell")
 async def log(shell: CommandShell, args: Args) -> None:
     """Append statements and their results to a file. Without FILE, stop logging."""
-    shell.result_output.log(args.own(0) if args else EMPTY)
+    shell.result_output.log(args.trusted(0) if args else EMPTY)

@@ -163,4 +163,4 @@ async def local(shell: CommandShell, args: Args) -> None:
     The query runs on your machine. _ is the last result, _1 the one before it, up to _9; columns keep their types.
     Without SQL, the query buffer is run. The output is a result like any other.
     """
-    await shell.local(args.own(0) if args else EMPTY)
+    await shell.local(args.trusted(0) if args else EMPTY)

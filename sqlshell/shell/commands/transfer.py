@@ -36,7 +36,7 @@ async def copy(shell: CommandShell, args: Args) -> None:
     without either it is text. Options: HEADER, DELIMITER, NULL, QUOTE, ESCAPE, FORCE_QUOTE, as in psql."""
     if not args:
         raise UsageError("\\copy requires a table", "usage: \\copy TABLE [(COLUMNS)] FROM|TO 'FILE' [WITH (OPTIONS)]")
-    await shell.copy(read_copy(f"copy {args.own(0)}", command=True))
+    await shell.copy(read_copy(f"copy {args.trusted(0)}", command=True))
 
 
 @command("export", "FILE", sends=True)
@@ -44,7 +44,7 @@ async def export(shell: CommandShell, args: Args) -> None:
     """Write the result of a statement to a file, which appears when it is complete.
 
     sqlshell export does the same."""
-    await shell.export(args.name, args.own(0))
+    await shell.export(args.name, args.trusted(0))
 
 
 @command("restrict", "KEY", changes="text")

@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own, joined, own_text
+from sqlshell.origin import Trusted, joined, trusted_text
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import Args, command, quoted_text
@@ -24,13 +24,13 @@ async def set_variable(shell: CommandShell, args: Args) -> None:
         lines = [f"{name} = {quoted_text(shell.variables[name].text)}" for name in sorted(shell.variables)]
         shell.print("".join(f"{line}\n" for line in lines))
         return
-    shell.set_variable(args.own(0), joined(args.texts[1:]))
+    shell.set_variable(args.trusted(0), joined(args.texts[1:]))
 
 
 @command("unset", "NAME", changes="text")
 async def unset_variable(shell: CommandShell, args: Args) -> None:
     """Unset a variable."""
-    shell.variables.unset(args.own(0))
+    shell.variables.unset(args.trusted(0))
 
 
 @command("trust", "NAME REGEX", changes="shell")
@@ -40,7 +40,7 @@ async def mark_own(shell: CommandShell, args: Args) -> None:
     Only then can it name a file, a command or a setting: \\trust file '[a-z0-9_]+[.]csv', then \\o :file"""
     import re
 
-    name, expression = args.own(0), args.own(1)
+    name, expression = args.trusted(0), args.trusted(1)
     if name not in shell.variables:
         raise UsageError(f"variable {name} is not set", "\\set lists the variables")
     try:
@@ -51,26 +51,26 @@ async def mark_own(shell: CommandShell, args: Args) -> None:
         ) from None
     if not matches:
         raise UsageError(f"the value of {name} does not match {expression}", f"\\echo :{name} shows it")
-    shell.set_variable(name, own_text(Own(shell.variables[name].text)))
+    shell.set_variable(name, trusted_text(Trusted(shell.variables[name].text)))
 
 
 @command("getenv", "NAME VARIABLE", changes="text")
 async def get_environment(shell: CommandShell, args: Args) -> None:
     """Set a variable to the value of an environment variable. If VARIABLE is not set, NAME does not change."""
     if args[1] in os.environ:
-        shell.set_variable(args.own(0), own_text(Own(os.environ[args[1]])), args[1])
+        shell.set_variable(args.trusted(0), trusted_text(Trusted(os.environ[args[1]])), args[1])
 
 
 @command("prompt", "[TEXT] NAME", changes="text", data=("TEXT",))
 async def prompt_for_value(shell: CommandShell, args: Args) -> None:
     """Ask for the value of a variable. In a script, it is read from the terminal."""
-    text, name = args[0] if len(args) == 2 else "", args.own(-1)
+    text, name = args[0] if len(args) == 2 else "", args.trusted(-1)
     if shell.front_end.ask is None:
         value = _from_terminal(text)
     else:
         value = await shell.front_end.ask(text)
     # The typed value is trusted, whatever the question was.
-    shell.set_variable(name, own_text(Own(value)), text)
+    shell.set_variable(name, trusted_text(Trusted(value)), text)
 
 
 @command("if", "CONDITION...", changes="text", data=("CONDITION",))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from sqlshell.errors import OutputError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.command import output_to
 from sqlshell.output.writer import Summary, WriterOptions, written
 from sqlshell.output.writers.formats import EXTENSIONS, format_for_path, format_named
@@ -48,7 +48,7 @@ def copy_cells(grid: Grid, what: str, options: WriterOptions) -> str:
     return f"copied {format_count(len(rows), 'row')} of {format_count(len(columns), 'column')}{missing}"
 
 
-async def export_table(explorer: Explorer, path: Own) -> None:
+async def export_table(explorer: Explorer, path: Trusted) -> None:
     """Write the visible table to a file: visible columns in their order, filtered and sorted rows.
 
     Raises OutputError and the errors of fetching partitions.

@@ -8,7 +8,7 @@ from typing import Final
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.lines import folded
 from sqlshell.output.text.type_names import simple_type
@@ -129,7 +129,8 @@ def bindings(explorer: Explorer) -> KeyBindings:
     @on("w")
     def write() -> None:
         explorer.ask(
-            "write to file: ", lambda path: explorer.start(lambda: export_table(explorer, Own(path))) if path else None
+            "write to file: ",
+            lambda path: explorer.start(lambda: export_table(explorer, Trusted(path))) if path else None,
         )
 
     return keys

@@ -9,13 +9,13 @@ import subprocess
 from typing import TextIO
 
 from sqlshell.errors import UsageError, reason
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.command import lent_terminal
 from sqlshell.runtime.files import expanded
 from sqlshell.runtime.scratch import scratch
 
 
-def edit_file(path: Own, stdin: TextIO) -> None:
+def edit_file(path: Trusted, stdin: TextIO) -> None:
     """Open a file and wait until the editor exits. Raises UsageError."""
     editor = os.environ.get("VISUAL") or os.environ.get("EDITOR") or "vi"
     try:
@@ -29,7 +29,7 @@ def edit_file(path: Own, stdin: TextIO) -> None:
         raise UsageError(f"the editor failed with exit code {done.returncode}", "nothing was run")
 
 
-def edit_text(text: str, path: Own, stdin: TextIO) -> Own:
+def edit_text(text: str, path: Trusted, stdin: TextIO) -> Trusted:
     """Edit a text, or a file, and return what was saved; other users cannot read it. Raises UsageError."""
     folder = scratch().folder("editor")
     try:
@@ -39,9 +39,9 @@ def edit_text(text: str, path: Own, stdin: TextIO) -> Own:
                 place.write_text(f"{text.rstrip()}\n" if text else "", encoding="utf-8")
             except (OSError, UnicodeEncodeError) as error:
                 raise UsageError(f"cannot write the text for the editor: {reason(error)}") from None
-        edit_file(Own(str(place)), stdin)
+        edit_file(Trusted(str(place)), stdin)
         try:
-            return Own(place.read_text(encoding="utf-8").rstrip())
+            return Trusted(place.read_text(encoding="utf-8").rstrip())
         except FileNotFoundError:
             raise UsageError(f"nothing was saved to {path}" if path else "no text was saved") from None
         except UnicodeDecodeError:

@@ -22,7 +22,7 @@ from prompt_toolkit.styles import BaseStyle
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import NotAnswered, UsageError
 from sqlshell.interface.models import ContextEcho
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.command import lent_terminal
 from sqlshell.output.text.cells import printable
 from sqlshell.output.text.lines import folded
@@ -160,7 +160,7 @@ class PromptFrontEnd(FrontEnd):
             if running is not None and self._session.running is running:
                 self.progress.show(running)
 
-    def edit(self, text: str, path: Own) -> Own:
+    def edit(self, text: str, path: Trusted) -> Trusted:
         return edit_text(text, path, self.streams.stdin)
 
     def lending_terminal(self) -> AbstractContextManager[None]:

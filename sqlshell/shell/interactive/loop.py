@@ -37,7 +37,7 @@ from prompt_toolkit.layout.processors import HighlightMatchingBracketProcessor, 
 from prompt_toolkit.styles import BaseStyle, DynamicStyle
 
 from sqlshell.errors import ConnectionFailed, Exit, NotAuthenticated, ShellError, UsageError
-from sqlshell.origin import EMPTY, Own, own_text
+from sqlshell.origin import EMPTY, Trusted, trusted_text
 from sqlshell.runtime.event_loops import start_in_background
 from sqlshell.runtime.streams import Streams, shows_unicode
 from sqlshell.shell.commands.arguments import arguments, commands_named
@@ -116,7 +116,7 @@ async def interact(
     try:
         await _context_known(shell, front_end)
         ready()
-        with restored(front_end.streams), handling_interrupts(prompt.app, shell.foreground.interrupt):
+        with restored(front_end.streams), handling_interrupts(prompt.app, shell.statement_runner.interrupt):
             code = await _loop(shell, front_end, prompt, send_request)
             await shell.finish_prompt(wait=code != Exit.INTERRUPTED)
         return code
@@ -125,14 +125,14 @@ async def interact(
 
 
 async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[str], send_request: SendRequest) -> Exit:
-    foreground, streams, kept = shell.foreground, front_end.streams, ""
+    statement_runner, streams, kept = shell.statement_runner, front_end.streams, ""
     check = ServiceCheck(shell, prompt.app)
     while True:
         await _context_known(shell, front_end)
         if front_end.window is not None:
             front_end.window.update()
         prompt.editing_mode = EditingMode.VI if shell.session.options.vi else EditingMode.EMACS
-        foreground.take_pending()
+        statement_runner.take_pending()
         try:
             front_end.file_history.paused = shell.buffer.scanner.state is State.COPY_DATA
             with _without_garbage_collection():
@@ -147,7 +147,7 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
             continue
         except KeyboardInterrupt:
             shell.discard_unfinished()
-            if time.monotonic() - foreground.abandoned_at < THIRD_SECONDS:
+            if time.monotonic() - statement_runner.abandoned_at < THIRD_SECONDS:
                 # The third in a row: the first asked to cancel the statement, the second left it running.
                 return Exit.INTERRUPTED
             continue
@@ -157,7 +157,7 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
             # As in psql, it ends the data and not the shell.
             text, send = "\\.", False
         if interrupt_typed_ahead(prompt.input, streams.stdin):
-            foreground.postpone()
+            statement_runner.postpone()
         word, pending, state = bare_word(text), shell.buffer.scanner.pending, shell.buffer.scanner.state
         if word and not pending:
             if word == "help":
@@ -169,14 +169,14 @@ async def _loop(shell: Shell, front_end: PromptFrontEnd, prompt: PromptSession[s
         scanner = shell.buffer.scanner
         send = send and not (complete(text, scanner) or state_after(text, scanner) is State.COPY_DATA)
         failures = shell.failures.count
-        continues = await shell.run(Own(text), send=send)
+        continues = await shell.run(Trusted(text), send=send)
         if shell.failures.count != failures:
             front_end.file_history.note_failure()
         if not continues:
             return Exit.DONE
         if state is not State.COPY_DATA and shell.buffer.scanner.state is State.COPY_DATA:
             shell.diagnostics.say(_ROWS)
-        if foreground.pending:
+        if statement_runner.pending:
             shell.discard_unfinished()
         _notify(shell.session, streams)
         front_end.catalog.note_use(used_names(text))
@@ -219,11 +219,11 @@ class ServiceCheck:
         self._prompt.erase_when_done = False
 
         async def connect() -> None:
-            self._shell.foreground.show_progress(None, "connecting")
+            self._shell.statement_runner.show_progress(None, "connecting")
             await self._shell.session.connection.service.version()
 
         try:
-            await self._shell.foreground.interruptible(connect(), "c")
+            await self._shell.statement_runner.interruptible(connect(), "c")
         except ShellError as error:
             self._shell.diagnostics.error(error)
 
@@ -289,7 +289,7 @@ def _prompt(shell: Shell, front_end: PromptFrontEnd, send_request: SendRequest) 
         ends = (
             State.COPY_DATA in {scanner.state, lines.before(text, line + 1)}
             or complete(text, scanner)
-            or (":" in text and complete(view.variables.substitute(own_text(Own(text))).text, scanner))
+            or (":" in text and complete(view.variables.substitute(trusted_text(Trusted(text))).text, scanner))
         )
         # Only Enter asks for the hint here. The loop prints the hint about a single line when it receives the line.
         state = lines.before(text, line) if line else scanner.state

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 
 from sqlshell.client.http.upload import attachment
 from sqlshell.errors import OutputError, StatementError, UsageError, reason
-from sqlshell.origin import EMPTY, Own, service_text
+from sqlshell.origin import EMPTY, Trusted, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.event_loops import in_daemon_thread
@@ -73,7 +73,7 @@ class Copying:
             sql, form = _select(copy), copy_format(copy)
         if copy.stream and copy.place not in {"STDOUT", "PSTDOUT"}:
             raise UsageError(f"\\copy … TO {copy.place}: expected STDOUT, PSTDOUT, PROGRAM or a file")
-        output = EMPTY if copy.stream else Own(f"|{copy.place}" if copy.program else copy.place)
+        output = EMPTY if copy.stream else Trusted(f"|{copy.place}" if copy.program else copy.place)
         components.result_output.check(output, form, past_redirection=copy.place == "PSTDOUT")
         written: list[Summary] = []
 
@@ -169,10 +169,10 @@ class Copying:
         if not (copy.stream or copy.program):
             path = expanded(copy.place)
             if by_engine and path.is_file() and path.stat().st_size <= self._limit:
-                await self._send_data(copy, Own(copy.place))
+                await self._send_data(copy, Trusted(copy.place))
                 return
             copy.check()
-            request = request_of(copy, Own(copy.place), Path(copy.place).name)
+            request = request_of(copy, Trusted(copy.place), Path(copy.place).name)
             if statement:
                 nulls = request.force_null if copy.options.get("allow_quoted_nulls") == "false" else ("*",)
                 request = replace(request, binary="escaped", force_null=nulls)
@@ -191,15 +191,15 @@ class Copying:
         try:
             path = folder / "data"
             if copy.program:
-                await self.loader.interruptible(_output_of(Own(copy.place), path))
+                await self.loader.interruptible(_output_of(Trusted(copy.place), path))
             else:
                 await in_daemon_thread(partial(_copy_stdin, self._components.streams.stdin, path), "stdin")
             if piped is None:
-                await self._send_data(copy, Own(str(path)))
+                await self._send_data(copy, Trusted(str(path)))
                 return
             # They have no name that says how they are compressed.
             path = await asyncio.to_thread(path.rename, path.with_name(f"data{compression_of(path)}"))
-            await self._run(replace(piped, path=Own(str(path))))
+            await self._run(replace(piped, path=Trusted(str(path))))
         finally:
             await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
 
@@ -207,12 +207,12 @@ class Copying:
         """Load data that stood in a script and are in a file now. Raises ShellError."""
         if await is_engine_copy(copy, self._components.session.connection):
             await self.loader.check(copy.source)
-            await self._send_data(copy, Own(str(data)))
+            await self._send_data(copy, Trusted(str(data)))
             return
         copy.check()
         if await asyncio.to_thread(_has_data, data):
             await self.loader.check(copy.source)
-            await self._run(request_of(copy, Own(str(data)), "STDIN", kept=False))
+            await self._run(request_of(copy, Trusted(str(data)), "STDIN", kept=False))
 
     async def _run(self, request: LoadRequest) -> None:
         # A pipe can be read only once, and may never end.
@@ -222,7 +222,7 @@ class Copying:
             request = replace(request, format=await asyncio.to_thread(format_of_data, Path(request.path)))
         await self.loader.run(request)
 
-    async def _send_data(self, copy: CopyStatement, path: Own) -> None:
+    async def _send_data(self, copy: CopyStatement, path: Trusted) -> None:
         """Send a COPY with its data, which the engine reads itself. Raises ShellError."""
         sql = copy_for_engine(copy)
         data = attachment(path, self._limit)
@@ -245,7 +245,7 @@ def _has_data(path: Path) -> bool:
     return path.stat().st_size > 0
 
 
-async def _output_of(command: Own, path: Path) -> None:
+async def _output_of(command: Trusted, path: Path) -> None:
     """Write what a command prints to a file. Raises OutputError if it fails."""
     with path.open("wb") as file:
         process = await asyncio.create_subprocess_shell(command, stdout=file)

@@ -21,7 +21,7 @@ from sqlshell.client.http.upload import Attachment
 from sqlshell.config.values import state_folder
 from sqlshell.errors import Interrupted, ShellError, StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
-from sqlshell.origin import Own, service_text
+from sqlshell.origin import Trusted, service_text
 from sqlshell.output.sinks.file import FileSink
 from sqlshell.runtime.files import check_output, expanded
 from sqlshell.runtime.scratch import scratch
@@ -91,7 +91,7 @@ class Loader:
         self._front_end = components.front_end
         self._diagnostics = components.diagnostics
         self._submitter = submitter
-        self._foreground = components.foreground
+        self._statement_runner = components.statement_runner
 
     async def check(self, table: str) -> None:
         """Raises UsageError if nothing may be loaded into the table. The user may be asked: once for each load, before
@@ -124,7 +124,7 @@ class Loader:
         folder = scratch().folder("load")
         source = await asyncio.to_thread(DataFile, request, folder)
         try:
-            with self._foreground.holding():
+            with self._statement_runner.holding():
                 await self._load(request, source, progress_file)
         except duckdb.InterruptException:
             raise Interrupted(f"interrupted; no row of {request.name} was sent") from None
@@ -347,13 +347,13 @@ class Loader:
             _note(sent, progress)
             progress_file.write(progress)
             if isinstance(sender, InsertSender):
-                self._foreground.show_progress(progress.rows / rows.rows, format_count(progress.rows, "row"))
+                self._statement_runner.show_progress(progress.rows / rows.rows, format_count(progress.rows, "row"))
         return error
 
     async def _batch(self, prepared: Prepared, rows: Range) -> Path:
         """A file with some of the rows. Raises Interrupted."""
         work = blocking(prepared.source, lambda: batch(prepared.source, prepared.rows, *rows))
-        return await self._foreground.interruptible(work, "copy")
+        return await self._statement_runner.interruptible(work, "copy")
 
     async def _submit(self, sql: str, attachment: Attachment) -> None:
         await self._submitter.send(submission_of(_lexed(sql), [attachment]))
@@ -361,7 +361,7 @@ class Loader:
     async def interruptible(self, work: Coroutine[Any, Any, T]) -> T:
         """Await something before the first row is sent. Raises Interrupted."""
         try:
-            return await self._foreground.interruptible(work, "copy")
+            return await self._statement_runner.interruptible(work, "copy")
         except Interrupted:
             raise Interrupted("interrupted; no row was sent") from None
 
@@ -433,7 +433,7 @@ def reject_message(request: LoadRequest, item: Reject) -> str:
     return f"  {request.name}{line}{column}: {item.error}"
 
 
-def write_rejects(path: Own, name: str, rejects: Sequence[Reject]) -> None:
+def write_rejects(path: Trusted, name: str, rejects: Sequence[Reject]) -> None:
     """Write bad rows to a CSV file. Raises OutputError."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")

@@ -21,7 +21,7 @@ from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.errors import Interrupted, ShellError, UsageError, reason
 from sqlshell.interface import sqlstate
 from sqlshell.interface.types import Kind, base, field_of, kind, parts_of
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.files import expanded, replace_private
 from sqlshell.shell.loading.convert import FETCHED, ConvertedRows
 from sqlshell.shell.loading.inspect import DataFile
@@ -353,7 +353,7 @@ class LoadProgress(Struct):
 class ProgressFile:
     """Keeps the progress of the load of one file into one table; with no `folder` nothing is kept."""
 
-    def __init__(self, folder: Path | None, target: str, table: str, path: Own) -> None:
+    def __init__(self, folder: Path | None, target: str, table: str, path: Trusted) -> None:
         whole = str(expanded(path).resolve())
         name = hashlib.sha256("\0".join((target, table, whole)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
         self._path = folder / "loads" / f"{name}.json" if folder is not None else None
@@ -387,7 +387,7 @@ class ProgressFile:
                 self._path.unlink()
 
 
-def fingerprint(path: Own, table: str, columns: tuple[tuple[str, str], ...], options: str) -> Fingerprint:
+def fingerprint(path: Trusted, table: str, columns: tuple[tuple[str, str], ...], options: str) -> Fingerprint:
     """Reads the whole file. Raises UsageError."""
     try:
         with expanded(path).open("rb") as file:

@@ -11,7 +11,7 @@ from typing import Final
 from msgspec import Struct
 
 from sqlshell.errors import UsageError, reason
-from sqlshell.origin import EMPTY, Own
+from sqlshell.origin import EMPTY, Trusted
 from sqlshell.runtime.files import expanded
 from sqlshell.shell.connection import Connection
 from sqlshell.sql.analysis.copy_statements import OWN, WRITTEN, CopyStatement
@@ -45,7 +45,7 @@ class LoadRequest(Struct, frozen=True):
 
     table: str
     columns: tuple[str, ...]
-    path: Own
+    path: Trusted
     name: str
     format: str
     header: bool | None = None
@@ -57,7 +57,7 @@ class LoadRequest(Struct, frozen=True):
     create: bool = False
     dry_run: bool = False
     max_errors: int = 0
-    rejects: Own = EMPTY
+    rejects: Trusted = EMPTY
     resume: bool = False
     unknown: str = ""
     kept: bool = True
@@ -79,7 +79,7 @@ class LoadRequest(Struct, frozen=True):
         return {"csv": "line", "text": "line", "json": "record"}.get(self.format, "row")
 
 
-def request_of(copy: CopyStatement, path: Own, name: str, *, kept: bool = True) -> LoadRequest:
+def request_of(copy: CopyStatement, path: Trusted, name: str, *, kept: bool = True) -> LoadRequest:
     """The request of a COPY … FROM; `path` is where its data is. The format of a name without a known ending
     is text. Raises UsageError for options that cannot be."""
     given = copy.options
@@ -119,7 +119,7 @@ def request_of(copy: CopyStatement, path: Own, name: str, *, kept: bool = True) 
         given.get("create") == "true",
         given.get("dry_run") == "true",
         _number(given.get("max_errors", "0")),
-        Own(given.get("rejects", "")),
+        Trusted(given.get("rejects", "")),
         given.get("resume") == "true",
         given.get("if_unknown", ""),
         kept,

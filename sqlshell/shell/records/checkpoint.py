@@ -19,7 +19,7 @@ from typing import Literal
 import msgspec
 
 from sqlshell.errors import CannotResume, OutputError, UsageError, Where, reason
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.sink import write_error
 from sqlshell.runtime.files import check_output, expanded, write_all
 from sqlshell.shell.scripts.position import source_name
@@ -82,7 +82,7 @@ VERSION = 1
 class Checkpoint:
     """The steps of a run in their order, with the file in which they are recorded."""
 
-    def __init__(self, path: Own, target: str, *, resume: bool, unknown: Unknown = "") -> None:
+    def __init__(self, path: Trusted, target: str, *, resume: bool, unknown: Unknown = "") -> None:
         """Open the file, and lock it for this run.
 
         Raises UsageError if another run uses it, if it is no checkpoint or that of another target, and, unless

@@ -16,7 +16,7 @@ from sqlshell.errors import (
     UsageError,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.origin import Own, service_text
+from sqlshell.origin import Trusted, service_text
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.shell.components import ShellComponents
@@ -39,7 +39,7 @@ class NotRun(ShellError):
     """A statement that was not sent again, with the reason."""
 
 
-async def replay(components: ShellComponents, submitter: Submitter, path: Own) -> None:
+async def replay(components: ShellComponents, submitter: Submitter, path: Trusted) -> None:
     """Run each statement and report differences. Raises OutcomeMismatch, UsageError, and what ends a script."""
     done = differing = skipped = 0
     for number, record in read(path):

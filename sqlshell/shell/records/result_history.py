@@ -13,7 +13,7 @@ from sqlshell.client.statements.client import Client, Observer
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.interface import sqlstate
-from sqlshell.output.copy import Consumer
+from sqlshell.output.copy import ResultHandler
 from sqlshell.output.writer import Summary
 from sqlshell.result import Column, Result, Rows
 from sqlshell.text import format_count
@@ -56,8 +56,8 @@ class ResultHistory:
     def __bool__(self) -> bool:
         return bool(self._entries)
 
-    def recording(self, show: Consumer, source: ResultSource) -> Consumer:
-        """The same consumer, whose results are remembered: `source` has them."""
+    def recording(self, show: ResultHandler, source: ResultSource) -> ResultHandler:
+        """The same handler, whose results are remembered: `source` has them."""
 
         async def shown(result: Result) -> Summary:
             if not source.client.can_refetch:
@@ -71,7 +71,7 @@ class ResultHistory:
 
         return shown
 
-    async def _show_and_keep(self, result: Result, show: Consumer, source: ResultSource) -> Summary:
+    async def _show_and_keep(self, result: Result, show: ResultHandler, source: ResultSource) -> Summary:
         """Show the result and store its rows, because the service does not keep them."""
         from uuid import uuid4
 

@@ -23,7 +23,7 @@ from msgspec.structs import replace
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError, reason
 from sqlshell.interface.sqlstate import DONE
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.sink import write_error
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, BatchWrapper, Result
@@ -35,7 +35,7 @@ from sqlshell.shell.scripts.position import source_name
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from sqlshell.output.copy import Consumer
+    from sqlshell.output.copy import ResultHandler
 
 
 class StatementTiming(msgspec.Struct, frozen=True, rename={"statement_id": "statementID", "sql_state": "sqlState"}):
@@ -79,7 +79,7 @@ class TranscriptRecord(msgspec.Struct, frozen=True, rename={"sql_state": "sqlSta
 class LineFile:
     """A file to which records are appended."""
 
-    def __init__(self, path: Own) -> None:
+    def __init__(self, path: Trusted) -> None:
         """Open it. Raises OutputError if that is not possible."""
         self.path = path
         try:
@@ -102,7 +102,7 @@ class LineFile:
 class Statistics(LineFile):
     """Appends a line for each statement. The first line that cannot be written is the last: the statements continue."""
 
-    def __init__(self, path: Own, diagnostics: Diagnostics) -> None:
+    def __init__(self, path: Trusted, diagnostics: Diagnostics) -> None:
         """Open the file. Raises OutputError if that is not possible, UsageError for `-`."""
         if path == "-":
             raise UsageError("--stats cannot write to stdout, where the rows are", "name a file: --stats stats.jsonl")
@@ -142,13 +142,13 @@ class Statistics(LineFile):
 class Transcript(LineFile):
     """Appends the records of a transcript. Raises OutputError if it cannot be opened."""
 
-    def __init__(self, path: Own) -> None:
+    def __init__(self, path: Trusted) -> None:
         """Open the file. Raises OutputError if that is not possible."""
         super().__init__(path)
         self._results: list[RecordedResult] = []
 
-    def recording(self, show: Consumer) -> Consumer:
-        """The same consumer; its results are hashed on the way."""
+    def recording(self, show: ResultHandler) -> ResultHandler:
+        """The same handler; its results are hashed on the way."""
 
         async def shown(result: Result) -> Summary:
             digested = DigestedBatches(result)
@@ -208,7 +208,7 @@ class DigestedBatches(BatchWrapper):
         return RecordedResult(names, summary.rows if whole else None, self._hash.hexdigest() if whole else "")
 
 
-def read(path: Own) -> Iterator[tuple[int, TranscriptRecord]]:
+def read(path: Trusted) -> Iterator[tuple[int, TranscriptRecord]]:
     """The records of a transcript with their line numbers. Raises UsageError for a file that is not a transcript."""
     try:
         with expanded(path).open("rb") as file:

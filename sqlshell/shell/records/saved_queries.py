@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from sqlshell.errors import UsageError, reason
-from sqlshell.origin import Own, Text, joined, own_text
+from sqlshell.origin import Text, Trusted, joined, trusted_text
 from sqlshell.runtime.files import replace_private
 from sqlshell.sql.analysis.secrets import redacted
 from sqlshell.sql.analysis.tokens import tokens
@@ -55,12 +55,12 @@ class SavedQueries:
         self.text(name)
         self._change(name, None)
 
-    def text(self, name: str) -> Own:
+    def text(self, name: str) -> Trusted:
         """The text of a query. Raises UsageError if there is none with this name."""
         known = self.all()
         if name not in known:
             raise UsageError(f"no named query {name!r}", did_you_mean(name, known, "\\n lists the queries"))
-        return Own(known[name])
+        return Trusted(known[name])
 
     def _read(self) -> str:
         try:
@@ -130,7 +130,7 @@ def _has(content: str, wanted: Mapping[str, object]) -> bool:
         return False
 
 
-def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
+def with_arguments(text: Trusted, arguments: Sequence[Text]) -> Text:
     """The text with its arguments substituted for `$1` and so on, outside of strings. Raises UsageError for too few or
     too many.
     """
@@ -144,11 +144,11 @@ def with_arguments(text: Own, arguments: Sequence[Text]) -> Text:
         if not 1 <= at <= len(arguments):
             raise UsageError(f"the query uses ${at}, but {_given(arguments)}", text)
         most = max(most, at)
-        pieces += [own_text(Own(text[done : sign.start])), arguments[at - 1]]
+        pieces += [trusted_text(Trusted(text[done : sign.start])), arguments[at - 1]]
         done = number.end
     if most < len(arguments):
         raise UsageError(f"the query takes {format_count(most, 'argument')}, but {_given(arguments)}", text)
-    return joined([*pieces, own_text(Own(text[done:]))])
+    return joined([*pieces, trusted_text(Trusted(text[done:]))])
 
 
 def _given(arguments: Sequence[Text]) -> str:

@@ -18,7 +18,7 @@ from sqlshell.client.statements.client import Observer
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import ShellError
 from sqlshell.interface.types import Kind
-from sqlshell.origin import EMPTY, Own
+from sqlshell.origin import EMPTY, Trusted
 from sqlshell.output.copy import copy
 from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink
 from sqlshell.output.text.cells import printable
@@ -102,7 +102,7 @@ class ResultOutput:
         """Whether results are currently in a format for the terminal: other text may be printed between them."""
         return not self._once and self._formats.chosen(self._shared.form).for_terminal
 
-    def redirect(self, output: Own, *, once: bool = False, as_copy: bool = False) -> None:
+    def redirect(self, output: Trusted, *, once: bool = False, as_copy: bool = False) -> None:
         """Send the following results to a file or `|command`; "" is stdout. Raises OutputError.
 
         `once` applies to the next result only; `as_copy` writes a copy and also shows results.
@@ -134,7 +134,7 @@ class ResultOutput:
             if output:
                 self._redirected = Destination(_open(output), by_extension)
 
-    def check(self, output: Own, form: CopyFormat | None = None, *, past_redirection: bool = False) -> None:
+    def check(self, output: Trusted, form: CopyFormat | None = None, *, past_redirection: bool = False) -> None:
         """Refuse an output that cannot receive results, before there are any: a file, `|command`, or "" for stdout.
         `form` is the format of a COPY. Raises UsageError and OutputError."""
         if output:
@@ -146,7 +146,7 @@ class ResultOutput:
         elif output:
             self._formats.check(self._formats.chosen(self._formats.by_extension(output)), shown=False)
 
-    def check_next(self, statement: Lexed | None = None, output: Own = EMPTY) -> None:
+    def check_next(self, statement: Lexed | None = None, output: Trusted = EMPTY) -> None:
         """Raise the error that rows of the next statement would meet, before it is sent; not for a `statement` that
         returns none. Without one, several results are expected. Raises UsageError and OutputError."""
         once = output or self._once
@@ -183,7 +183,7 @@ class ResultOutput:
         result: Result,
         *,
         expanded: bool = False,
-        output: Own = EMPTY,
+        output: Trusted = EMPTY,
         form: CopyFormat | None = None,
         past_redirection: bool = False,
     ) -> Summary:
@@ -436,7 +436,7 @@ class ResultOutput:
         if former is not None:
             former.sink.abort()
 
-    def log(self, path: Own) -> None:
+    def log(self, path: Trusted) -> None:
         """Append statements and results to a file; "" stops. Raises OutputError."""
         self._end_copy("log")
         if path:
@@ -486,7 +486,7 @@ def _reversed(text: str, role: Role) -> str:
     return f"\x1b[7m{text}\x1b[0m" if role == "changed" else text
 
 
-def _open(output: Own) -> Sink:
+def _open(output: Trusted) -> Sink:
     # Most results go to stdout.
     from sqlshell.output.sinks.command import output_to
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from sqlshell.client.http.upload import Attachment, attachment
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.files import expanded, is_stdin
 from sqlshell.sql.analysis.files import NamedFile, named_files, names_file, read_files
 from sqlshell.sql.analysis.lexed import Lexed, Sql, lexed
@@ -18,7 +18,7 @@ from sqlshell.text import format_count
 class Attachments:
     """The files that wait for the statement that names them (`--attach`, `\\attach`), and those named in its text."""
 
-    def __init__(self, waiting: Sequence[Own], diagnostics: Diagnostics, limit: int = 0) -> None:
+    def __init__(self, waiting: Sequence[Trusted], diagnostics: Diagnostics, limit: int = 0) -> None:
         """`limit` is the maximum size of a file in bytes, 0 for no limit."""
         self.limit = limit
         self._waiting: list[Attachment] = []
@@ -33,7 +33,7 @@ class Attachments:
             self.add(text)
         return self._waiting
 
-    def add(self, text: Own) -> Attachment:
+    def add(self, text: Trusted) -> Attachment:
         """Add a file for a later statement that names it. Raises UsageError."""
         added = attachment(text, self.limit)
         self._waiting = [item for item in self.waiting if item.name != added.name] + [added]
@@ -97,7 +97,7 @@ def reads_stdin(sql: Sql) -> bool:
     return any(map(is_stdin, read_files(sql)))
 
 
-def download_path(name: Own, output: Own) -> Path:
+def download_path(name: Trusted, output: Trusted) -> Path:
     """The path for a resource of that name: the file or directory `output`, "" for the working directory.
 
     Raises UsageError for an invalid file name: a name from the service never selects a directory.

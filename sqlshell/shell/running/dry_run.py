@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from sqlshell.origin import Own, Text
+from sqlshell.origin import Text, Trusted
 from sqlshell.output.text.cells import printable
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.shell.commands.command import as_typed
@@ -43,7 +43,7 @@ class DryRun(Submitter):
         self._sender = ""
         """The command that would send the next statement."""
 
-    async def command(self, command: Command, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
+    async def command(self, command: Command, item: BackslashCommand, args: Trusted, carry_out: CarryOut) -> None:
         """Carry out a command that changes the text which is sent; print any other. Raises ShellError."""
         name = command.name
         if self._runs(command, item):
@@ -51,7 +51,7 @@ class DryRun(Submitter):
             return
         if "`" not in item.args:
             # Wrong arguments are errors here, too.
-            command.parsed(self._variables, Own(item.args), item.name)
+            command.parsed(self._variables, Trusted(item.args), item.name)
         self._depends = self._depends or name in _SETS_VARIABLES
         shown = printable(f"{as_typed(item.name)} {item.args}".rstrip())
         if not command.sends_with(item.args):
@@ -76,18 +76,18 @@ class DryRun(Submitter):
             return False
         return command.changes == "text" and bool(name != "set" or item.args)
 
-    def _argument(self, name: str, args: Own) -> Own:
+    def _argument(self, name: str, args: Trusted) -> Trusted:
         """The arguments of a command that is carried out: a command in backticks is its own text, and a condition that
         depends on a result or on such a command is false.
         """
         if "`" in args and (commands := commands_in(args)):
             meant = "used as written" if name == "set" else "the condition counts as false"
             self._diagnostics.warn_here(f"the command {commands[0]} is not run; {meant}")
-            return quoted_commands(args) if name == "set" else Own("false")
+            return quoted_commands(args) if name == "set" else Trusted("false")
         if name not in _CONDITIONS or not self._depends or not undefined(Lexed(Text(args)), self._variables):
             return args
         self._diagnostics.warn_here(f"the condition of \\{name} depends on a result; it counts as false")
-        return Own("false")
+        return Trusted("false")
 
     def _parts(self, statement: Statement) -> Sequence[Statement]:
         for name in undefined(statement.lexed, self._variables):

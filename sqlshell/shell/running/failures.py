@@ -10,16 +10,16 @@ from msgspec.structs import replace
 
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import (
+    AmbiguousScript,
     CannotResume,
     ConnectionFailed,
     Exit,
     Interrupted,
     NotAnswered,
     NotAuthenticated,
+    ReaderLeft,
     ShellError,
     StatementError,
-    Unread,
-    Unreadable,
 )
 from sqlshell.interface import sqlstate
 from sqlshell.shell.front_end import FrontEnd
@@ -29,7 +29,7 @@ from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed, Redact
 from sqlshell.text import elapsed_time
 
-SCRIPT_ENDING_ERRORS = (ConnectionFailed, NotAuthenticated, Interrupted, Unreadable, CannotResume)
+SCRIPT_ENDING_ERRORS = (ConnectionFailed, NotAuthenticated, Interrupted, AmbiguousScript, CannotResume)
 """Errors that always end a script."""
 
 
@@ -121,7 +121,7 @@ class Failures:
                 self._diagnostics.say(f"{script}:{line}: the script included here failed")
             return
         self._includers.clear()
-        if not isinstance(error, Unread):
+        if not isinstance(error, ReaderLeft):
             known = self._front_end.catalog.all_names
             in_script = bool(script) or not self._session.interactive
             own = isinstance(error, Interrupted) and error.where.sql_state == sqlstate.CANCELED

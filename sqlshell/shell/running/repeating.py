@@ -43,7 +43,7 @@ async def run_repeatedly(
     interactive = components.session.interactive
     try:
         with (
-            components.foreground.delaying_cancel_notice(CANCEL_NOTICE_SECONDS),
+            components.statement_runner.delaying_cancel_notice(CANCEL_NOTICE_SECONDS),
             components.front_end.hiding_input(),
         ):
             interrupted = await _run(components, submitter, statement, repeat)
@@ -60,7 +60,7 @@ async def run_repeatedly(
 async def _run(components: ShellComponents, submitter: Submitter, statement: Statement | None, repeat: Repeat) -> bool:
     """Returns whether the user stopped it between two runs."""
     view = _View(components, repeat)
-    foreground, interactive = components.foreground, components.session.interactive
+    statement_runner, interactive = components.statement_runner, components.session.interactive
     done = 0
     while True:
         began = time.monotonic()
@@ -69,11 +69,11 @@ async def _run(components: ShellComponents, submitter: Submitter, statement: Sta
         done += 1
         if (repeat.times and done >= repeat.times) or view.rows < repeat.min_rows or view.reader_left:
             return False
-        if interactive and foreground.take_pending():
+        if interactive and statement_runner.take_pending():
             return True
         try:
             left = repeat.seconds - (time.monotonic() - began)
-            await foreground.interruptible(asyncio.sleep(max(0.0, left)), "watch")
+            await statement_runner.interruptible(asyncio.sleep(max(0.0, left)), "watch")
         except Interrupted:
             if not interactive:
                 raise

@@ -11,7 +11,7 @@ from sqlshell.client.statements.client import StatementBatch
 from sqlshell.errors import CannotResume, Interrupted, ShellError, UnknownStatement, UsageError, WaitTimeout
 from sqlshell.interface import sqlstate
 from sqlshell.interface.sqlstate import DONE
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.bugs import bug_of
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.records.checkpoint import Checkpoint, Step, digest
@@ -42,7 +42,7 @@ _ACTING: Final = frozenset({"!", "copy", "cancel", "replay"})
 _WAIT_AGAIN: Final = "run the same command line again to continue waiting"
 
 
-class Resumer(Submitter):
+class ResumingSubmitter(Submitter):
     """Sends what an earlier run with the checkpoint has not done, and records it."""
 
     records = True
@@ -58,7 +58,7 @@ class Resumer(Submitter):
         self._step: Step | None = None
         """The step of the statement that is sent next."""
 
-    async def command(self, command: Command, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
+    async def command(self, command: Command, item: BackslashCommand, args: Trusted, carry_out: CarryOut) -> None:
         """Carry out a command, once if it acts by itself. Raises ShellError."""
         # The loads of \copy are recorded where they happen.
         if command.changes or command.sends_with(item.args) or command.name == "copy":
@@ -92,7 +92,7 @@ class Resumer(Submitter):
     async def _send(self, item: Statement, statement: Lexed, use: Use) -> None:
         if use.background:
             raise UsageError("background statements cannot be used with --checkpoint", "run it without & or \\bg")
-        step = await self._statement(statement, consumed=use.consumer is not None, output=bool(use.output))
+        step = await self._statement(statement, consumed=use.handler is not None, output=bool(use.output))
         self.skipped = step is None
         if step is None:
             return
@@ -225,7 +225,7 @@ class Resumer(Submitter):
         asked = bool(former.id) and not self._session.embedded
         if asked:
             try:
-                state = await self._foreground.interruptible(self._end_of(former), "")
+                state = await self._statement_runner.interruptible(self._end_of(former), "")
             except Interrupted:
                 raise Interrupted(
                     "stopped waiting for the statement, which may still be running on the service",
@@ -269,7 +269,7 @@ class Resumer(Submitter):
     def _show_waiting(self, former: Step) -> None:
         if self._session.running is None:
             self._diagnostics.note(f"{former.place}: still running on the service; waiting for it")
-            self._foreground.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
+            self._statement_runner.show_progress(None, f"waiting for {former.place}", "^C stops waiting")
 
     def _unknown(self, former: Step, *, asked: bool) -> CannotResume:
         if asked:

@@ -67,7 +67,7 @@ class SendAhead(Submitter):
             return 0
         awaited = batch.unread - len(planned)
         context, journal = self._session.context, self._session.connection.journal
-        already_run = await batch.aclose(context, patient=self._foreground.patient)
+        already_run = await batch.aclose(context, patient=self._statement_runner.patient)
         for item in already_run:
             journal.record_start(item.statement_id, item.sql, context, 0)
             journal.record_end(item.statement_id, item.sql_state, item.message)

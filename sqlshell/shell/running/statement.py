@@ -20,7 +20,7 @@ from sqlshell.errors import (
     UsageError,
 )
 from sqlshell.interface import sqlstate
-from sqlshell.result import Endless
+from sqlshell.result import StreamingResult
 from sqlshell.sql.analysis.lexed import Lexed, Sql
 
 
@@ -71,7 +71,7 @@ class Running(Struct):
     rolls_back: bool = False
     """Whether it is the COMMIT of a failed transaction."""
     query_id: str = ""
-    endless: Endless | None = None
+    endless: StreamingResult | None = None
     """The unbounded result that is being shown."""
     elapsed: float | None = None
     """Seconds that it took, if the service reported them."""

@@ -11,10 +11,10 @@ from msgspec.structs import replace
 
 from sqlshell.client.http.upload import Attachment
 from sqlshell.client.statements.client import StatementBatch
-from sqlshell.errors import ShellError, StatementError, Unreadable, UsageError, Where
+from sqlshell.errors import AmbiguousScript, ShellError, StatementError, UsageError, Where
 from sqlshell.interface import sqlstate
-from sqlshell.origin import EMPTY, Own, Text, joined
-from sqlshell.output.copy import Consumer
+from sqlshell.origin import EMPTY, Text, Trusted, joined
+from sqlshell.output.copy import ResultHandler
 from sqlshell.output.writer import Summary
 from sqlshell.result import Result
 from sqlshell.runtime.bugs import bug_of
@@ -34,18 +34,18 @@ if TYPE_CHECKING:
     from sqlshell.shell.records.run_records import Transcript
 
 
-CarryOut = Callable[[Own], Awaitable[None]]
+CarryOut = Callable[[Trusted], Awaitable[None]]
 """Carries out a command with these arguments."""
 
 
 class Use(Struct, frozen=True):
-    """What becomes of the result of a statement: `consumer` receives it, otherwise it is displayed, or written to the
+    """What becomes of the result of a statement: `handler` receives it, otherwise it is displayed, or written to the
     file or command `output`.
     """
 
-    consumer: Consumer | None = None
+    handler: ResultHandler | None = None
     expanded: bool = False
-    output: Own = EMPTY
+    output: Trusted = EMPTY
     background: bool = False
     row_limit: int | None = None
     internal: bool = False
@@ -81,7 +81,7 @@ class Submitter:
         self._result_output = components.result_output
         self._front_end = components.front_end
         self._diagnostics = components.diagnostics
-        self._foreground = components.foreground
+        self._statement_runner = components.statement_runner
         self._statistics = components.modes.statistics
         self._transcript: Transcript | None = None
 
@@ -98,14 +98,14 @@ class Submitter:
                 self._diagnostics.say(part.text, verbatim=True)
             await self._carry_out(part, use if number == len(parts) else Use(row_limit=use.row_limit))
 
-    async def submit_query(self, statement: Statement, consumer: Consumer, command: str) -> None:
+    async def submit_query(self, statement: Statement, handler: ResultHandler, command: str) -> None:
         """Run a statement whose rows a command writes, unless it is of a kind that returns none. Raises ShellError."""
         self._position.at(statement.line or self._position.line, statement.column)
         self._buffer.remember(statement)
         require_rows(statement.lexed, f"\\{command}")
-        await self.submit(statement, Use(consumer), verbatim=True)
+        await self.submit(statement, Use(handler), verbatim=True)
 
-    async def command(self, command: Command, item: BackslashCommand, args: Own, carry_out: CarryOut) -> None:
+    async def command(self, command: Command, item: BackslashCommand, args: Trusted, carry_out: CarryOut) -> None:
         """Carry out a command with these arguments. Raises ShellError."""
         await carry_out(args)
 
@@ -123,7 +123,7 @@ class Submitter:
         """Stop recording."""
         self.record(EMPTY)
 
-    def record(self, path: Own) -> None:
+    def record(self, path: Trusted) -> None:
         """Write a transcript to a file from now on; "" stops. Raises OutputError."""
         if self._transcript is not None:
             self._transcript.close()
@@ -141,7 +141,7 @@ class Submitter:
         return 0
 
     def _parts(self, statement: Statement) -> Sequence[Statement]:
-        """The statements that the text is with the values of its variables. Raises Unreadable."""
+        """The statements that the text is with the values of its variables. Raises AmbiguousScript."""
         filled = self._substituted(statement)
         if filled is None:
             return [statement]
@@ -150,7 +150,7 @@ class Submitter:
         if filled.text != statement.text:
             self._position.at(self._position.line)
         if any(part.copies for part in parts) and not statement.copies:
-            raise Unreadable(
+            raise AmbiguousScript(
                 "COPY … FROM STDIN comes from a variable: its data cannot be distinguished from statements",
                 "write FROM STDIN in the statement itself; the script was stopped",
             )
@@ -172,9 +172,9 @@ class Submitter:
         """Run one statement. Raises ShellError."""
         statement = item.lexed
         self._refuse_data(statement)
-        if use.consumer is None and (copy := returns_rows(statement)) is not None:
+        if use.handler is None and (copy := returns_rows(statement)) is not None:
             statement, use = await self._copied_out(statement, use, copy)
-        if use.consumer is None and not use.background:
+        if use.handler is None and not use.background:
             self._result_output.check_next(statement, use.output)
             seen = self._session.interactive and not use.output and not self._result_output.exporting
             if seen and self._session.embedded:
@@ -205,7 +205,7 @@ class Submitter:
                 Where(sqlstate.UNSUPPORTED),
             )
         if reads_stdin(statement) and self._position.reads_stdin:
-            raise Unreadable(
+            raise AmbiguousScript(
                 "the statement reads stdin, but the script itself is on stdin: its data cannot be distinguished "
                 "from statements",
                 "put the data into a file and use its name; the script was stopped",
@@ -249,7 +249,7 @@ class Submitter:
         if form is None:
             return statement, use
         self._result_output.check(use.output, form)
-        return statement, replace(use, consumer=partial(self._result_output.show, output=use.output, form=form))
+        return statement, replace(use, handler=partial(self._result_output.show, output=use.output, form=form))
 
     async def check_describable(self, sql: Sql, command: str) -> None:
         """Raise UsageError if a statement that may write would run for its columns."""
@@ -274,7 +274,7 @@ class Submitter:
         context = replace(state.context, **dict.fromkeys(replaced_parts(submission.statement), ""))
         session.rows = None
         before = state.transaction.state
-        show = use.consumer or partial(result_output.show, expanded=use.expanded, output=use.output)
+        show = use.handler or partial(result_output.show, expanded=use.expanded, output=use.output)
         show = state.result_history.recording(show, state)
         if self._transcript is not None:
             show = self._transcript.recording(show)
@@ -282,7 +282,7 @@ class Submitter:
             result_output.note(f"{session.redact(submission.statement)};\n")
         failure: ShellError | None = None
         try:
-            await self._foreground.run(submission, context, show, quiet=use.consumer is not None, batch=batch)
+            await self._statement_runner.run(submission, context, show, quiet=use.handler is not None, batch=batch)
         except Exception as error:
             failure = error if isinstance(error, ShellError) else bug_of(error)
             has_no_secret = session.redact(submission.statement) == submission.sql

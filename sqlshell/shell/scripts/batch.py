@@ -9,7 +9,7 @@ from contextlib import AbstractAsyncContextManager
 from types import FrameType
 
 from sqlshell.errors import Exit, Interrupted
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.event_loops import allow_slow_imports
 from sqlshell.runtime.shutdown import ExitSignalHandler, handle_signal, run_to_completion
 from sqlshell.shell.session import SessionState
@@ -19,7 +19,7 @@ from sqlshell.text import was_or_were
 
 def run_batch(
     open_shell: Callable[[], AbstractAsyncContextManager[Shell]],
-    scripts: Sequence[tuple[str, Own]],
+    scripts: Sequence[tuple[str, Trusted]],
     exit_handler: ExitSignalHandler,
     *,
     single_transaction: bool = False,
@@ -34,14 +34,14 @@ def run_batch(
     running: list[tuple[asyncio.AbstractEventLoop, Shell]] = []
 
     def interrupted(number: int, frame: FrameType | None) -> None:
-        if running and running[0][1].foreground.busy:
+        if running and running[0][1].statement_runner.busy:
             loop, shell = running[0]
             loop.call_soon_threadsafe(interrupt, shell)
             return
         exit_handler(number, frame)
 
     def interrupt(shell: Shell) -> None:
-        if not shell.foreground.interrupt():
+        if not shell.statement_runner.interrupt():
             # What ran has ended in the meantime, as a command in backticks that got the signal too.
             shell.failures.report(Interrupted("interrupted"))
             exit_handler(signal.SIGINT)
@@ -50,7 +50,7 @@ def run_batch(
         allow_slow_imports(asyncio.get_running_loop())
         async with open_shell() as shell:
             running.append((asyncio.get_running_loop(), shell))
-            if single_transaction and not await shell.run_script([Own("BEGIN;")], ""):
+            if single_transaction and not await shell.run_script([Trusted("BEGIN;")], ""):
                 return shell.exit
             state = shell.session.state
             for number, (kind, text) in enumerate(scripts, 1):
@@ -79,8 +79,10 @@ async def _end_transaction(shell: Shell, state: SessionState) -> None:
             "a script ended the transaction of --single-transaction; the statements after that ran outside of it"
         )
     elif shell.exit == Exit.DONE:
-        await shell.run_script([Own("COMMIT;")], "")
-    elif await shell.run_script([Own("ROLLBACK;")], "") and not (state.transaction.state or not shell.submitter.sends):
+        await shell.run_script([Trusted("COMMIT;")], "")
+    elif await shell.run_script([Trusted("ROLLBACK;")], "") and not (
+        state.transaction.state or not shell.submitter.sends
+    ):
         shell.diagnostics.warn("the transaction of all scripts was rolled back")
 
 

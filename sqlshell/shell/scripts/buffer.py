@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from msgspec.structs import replace
 
 from sqlshell.errors import UsageError
-from sqlshell.origin import EMPTY, Own, Text, joined, own_text
+from sqlshell.origin import EMPTY, Text, Trusted, joined, trusted_text
 from sqlshell.shell.scripts.conditions import ConditionStack
 from sqlshell.shell.scripts.variables import Variables
 from sqlshell.sql.analysis.files import named_files, refuse_files
@@ -42,7 +42,7 @@ class Buffer:
     def substituted_text(self) -> str:
         """The text with the current values of its variables."""
         pending = self.scanner.pending.rstrip()
-        return self._variables.substitute(own_text(Own(pending))).text if pending else self.last.text
+        return self._variables.substitute(trusted_text(Trusted(pending))).text if pending else self.last.text
 
     @property
     def script_text(self) -> str:
@@ -83,12 +83,12 @@ class Buffer:
         """\\g repeats `statement`, and not what ran since."""
         self.last, self.last_was_local = statement, local
 
-    def replace_with(self, text: Own) -> None:
+    def replace_with(self, text: Trusted) -> None:
         """Discard what is being written; `text` runs next as if it was typed, "" for none."""
         self._edited_text = text
         self.scanner.take()
 
-    def take_edited(self) -> Own:
+    def take_edited(self) -> Trusted:
         """The text of replace_with(), once; "" for none."""
         text, self._edited_text = self._edited_text, EMPTY
         return text
@@ -134,9 +134,9 @@ class Buffer:
 
         Returns the statements that a value completes.
         """
-        text, unfinished = Own(self.scanner.pending), self.scanner.unfinished
+        text, unfinished = Trusted(self.scanner.pending), self.scanner.unfinished
         substituted = unfinished.substituted
-        filled = self._variables.substitute(own_text(Own(text[substituted:])))
+        filled = self._variables.substitute(trusted_text(Trusted(text[substituted:])))
         if filled.text == text[substituted:]:
             return []
         whole = joined([Text(text[:substituted], unfinished.foreign), filled])
@@ -155,7 +155,7 @@ class Buffer:
         if ":" not in text:
             return False
         scanner = Scanner(commands=False)
-        sent = [*scanner.items(self._variables.substitute(own_text(Own(text))).text + "\n")]
+        sent = [*scanner.items(self._variables.substitute(trusted_text(Trusted(text))).text + "\n")]
         return bool(sent) and scanner.state is State.READY
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, Final
 
 from sqlshell.errors import UsageError, reason
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.command_shell import CommandShell
 from sqlshell.sql.analysis.copy_statements import CopyStatement, read_copy
@@ -26,11 +26,11 @@ class InlineCopy:
         """Create it for a shell."""
         self._shell = shell
         self._input = CopyInput()
-        self._command_text: Own | None = None
+        self._command_text: Trusted | None = None
         """The text of the `-c` that is running."""
 
     @contextlib.contextmanager
-    def of_script(self, command_text: Own | None) -> Iterator[None]:
+    def of_script(self, command_text: Trusted | None) -> Iterator[None]:
         """Inside the block, data belong to another script; `command_text` is its text if it is a `-c`."""
         before = self._input, self._command_text
         self._input, self._command_text = CopyInput(), command_text
@@ -55,7 +55,7 @@ class InlineCopy:
             raise UsageError("COPY … FROM STDIN cannot be sent together with others (\\;)", "end each statement with ;")
         text = self._shell.variables.substitute(item.whole)
         if text.foreign and "rejects" in text.text.lower():
-            text.own("an option of COPY")
+            text.trusted("an option of COPY")
         self._shell.buffer.remember(item)
         await self._run(item, text.text, data_follow=item.terminated)
         return True

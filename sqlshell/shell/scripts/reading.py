@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO, TextIO
 
 from sqlshell.errors import UsageError, reason
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.sink import write_error
 from sqlshell.runtime.files import expanded
 from sqlshell.sql.script.scanner import CopyLines, Item, Scanner, Statement
@@ -21,7 +21,7 @@ MOST_COUNTED = 16
 """Maximum chunks of a script that are read to count statements that were not run."""
 
 
-def read_script(path: Own, stdin: TextIO) -> Iterator[Own]:
+def read_script(path: Trusted, stdin: TextIO) -> Iterator[Trusted]:
     """The text of a file in chunks, `-` for `stdin`. Raises UsageError if it cannot be read or is not text."""
     try:
         if path == "-":
@@ -35,7 +35,7 @@ def read_script(path: Own, stdin: TextIO) -> Iterator[Own]:
         raise UsageError(f"cannot read {'stdin' if path == '-' else path}: {reason(error)}") from None
 
 
-def decode(stream: BinaryIO, name: str) -> Iterator[Own]:
+def decode(stream: BinaryIO, name: str) -> Iterator[Trusted]:
     """UTF-8 text from a stream, as much as has arrived each time; `name` is for errors."""
     decoder = codecs.getincrementaldecoder("utf-8-sig")()
     read = stream.read1 if isinstance(stream, BufferedReader) else stream.read
@@ -54,18 +54,18 @@ def decode(stream: BinaryIO, name: str) -> Iterator[Own]:
             ) from None
         lines += chunk.count(b"\n")
         if text:
-            yield Own(text)
+            yield Trusted(text)
         if not chunk:
             return
 
 
-def relative_to_script(script: str, path: Own) -> Own:
+def relative_to_script(script: str, path: Trusted) -> Trusted:
     """A path in a script, relative to the directory of the script."""
     given = expanded(path)
-    return path if given.is_absolute() or script == "-" else Own(str(Path(script).parent / given))
+    return path if given.is_absolute() or script == "-" else Trusted(str(Path(script).parent / given))
 
 
-def write_text(path: Own, text: str) -> None:
+def write_text(path: Trusted, text: str) -> None:
     """Write a file, whole or not at all. Raises OutputError."""
     from sqlshell.output.sinks.file import FileSink
 
@@ -82,7 +82,7 @@ def write_text(path: Own, text: str) -> None:
     sink.close()
 
 
-def change_working_folder(folder: Own) -> None:
+def change_working_folder(folder: Trusted) -> None:
     """Change the working directory. Raises UsageError."""
     try:
         os.chdir(expanded(folder))

@@ -10,7 +10,7 @@ from sqlshell.config.peers import variable_remedy
 from sqlshell.config.settings import VARIABLES, on_or_off
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
-from sqlshell.origin import Own, Text, own_text, service_text
+from sqlshell.origin import Text, Trusted, service_text, trusted_text
 from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.text import any_of
@@ -76,11 +76,11 @@ class Variables(Mapping[str, Text]):
         if name in _OF_CONNECTION:
             self._session.state.own_variables.add(name)
 
-    def set(self, name: Own, value: Text) -> None:
+    def set(self, name: Trusted, value: Text) -> None:
         """Set a variable. Raises UsageError for an invalid name or value."""
         check_name(name)
         if name in VARIABLES:
-            self._choose(name, value.own(f"the value of {name}"))
+            self._choose(name, value.trusted(f"the value of {name}"))
         _check_autocommit(name, value.text)
         if name == "ON_ERROR_ROLLBACK" and (value.text or "on").lower() != "off":
             raise UsageError(
@@ -117,21 +117,21 @@ class Variables(Mapping[str, Text]):
                 self._values[name] = service_text(value, f":{name}")
                 self._session.secret_filter.add(value, name)
 
-    def unset(self, name: Own) -> None:
+    def unset(self, name: Trusted) -> None:
         """Unset a variable; an option of the shell is reset. Raises UsageError for AUTOCOMMIT, which would be off."""
         if name in VARIABLES:
             words = VARIABLES[name][1]
-            self._choose(name, Own("off" if "off" in words else next(iter(words))))
+            self._choose(name, Trusted("off" if "off" in words else next(iter(words))))
         _check_autocommit(name, "off")
         self._leave_connection(name)
         self._values.pop(name, None)
 
-    def set_from_argument(self, text: Own) -> None:
+    def set_from_argument(self, text: Trusted) -> None:
         """Set a variable from `NAME=VALUE` of the command line; `NAME` alone is empty. Raises UsageError."""
         name, _, value = text.partition("=")
         if name.isdecimal():
             raise UsageError(f"--set {text}: {name!r} is not a valid variable name", "example: --set limit=5")
-        self.set(Own(name), own_text(Own(value)))
+        self.set(Trusted(name), trusted_text(Trusted(value)))
 
     def substitute(self, sql: Lexed | Text) -> Text:
         """The statement with its variables' values."""
@@ -149,20 +149,20 @@ class Variables(Mapping[str, Text]):
         failed = error is not None
         statement_id = (error.where.statement_id if error is not None else "") or session.state.last_statement_id
         code = (error.where.sql_state or "XX000") if error is not None else DONE
-        state = own_text(Own(code)) if _STATE.fullmatch(code) else service_text(code, ":SQLSTATE")
+        state = trusted_text(Trusted(code)) if _STATE.fullmatch(code) else service_text(code, ":SQLSTATE")
         self._values |= {
             "LAST_STATEMENT_ID": service_text(statement_id, ":LAST_STATEMENT_ID"),
-            "ROW_COUNT": own_text(Own(str(0 if failed else session.rows or 0))),
+            "ROW_COUNT": trusted_text(Trusted(str(0 if failed else session.rows or 0))),
             "SQLSTATE": state,
-            "ERROR": own_text(Own("true" if failed else "false")),
-            "ELAPSED": own_text(Own(f"{session.elapsed or 0.0:.3f}")),
+            "ERROR": trusted_text(Trusted("true" if failed else "false")),
+            "ELAPSED": trusted_text(Trusted(f"{session.elapsed or 0.0:.3f}")),
         }
         if error is not None:
             message = next(iter(error.message.splitlines()), "")
             self._values["LAST_ERROR_MESSAGE"] = service_text(message, ":LAST_ERROR_MESSAGE")
             self._values["LAST_ERROR_SQLSTATE"] = state
 
-    def _choose(self, name: str, value: Own) -> None:
+    def _choose(self, name: str, value: Trusted) -> None:
         """Set the option that is a variable of psql."""
         option, words = VARIABLES[name]
         if "on" in words:

@@ -10,7 +10,7 @@ from typing import Final
 
 from msgspec import Struct
 
-from sqlshell.origin import Own, Text, refused
+from sqlshell.origin import Text, Trusted, refused
 from sqlshell.sql.analysis.kinds import calls_unknown
 from sqlshell.sql.analysis.lexed import Lexed, lexed, once_per_statement
 from sqlshell.sql.analysis.tokens import Token
@@ -62,7 +62,7 @@ class NamedFile(Struct, frozen=True):
     """A file that a statement names, and the option that names it."""
 
     key: str
-    path: Own
+    path: Trusted
 
 
 class StatementWithFiles(Struct, frozen=True):
@@ -99,7 +99,7 @@ def named_files(statement: Lexed | Text, *, again: bool = False) -> StatementWit
             raise refused("the name of a file to upload", statement.whole.source)
         sent = path = value.value[1:]
         if not path.startswith("@"):
-            files.append(NamedFile(name, Own(path)))
+            files.append(NamedFile(name, Trusted(path)))
             sent = PurePath(path).name
         pieces += [sql[done : value.start], literal(sent)]
         done = value.end

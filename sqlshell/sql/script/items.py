@@ -7,7 +7,7 @@ from functools import cached_property
 
 from msgspec import Struct
 
-from sqlshell.origin import Foreign, Text
+from sqlshell.origin import TaintedPart, Text
 from sqlshell.sql.analysis.lexed import Lexed
 
 
@@ -46,7 +46,7 @@ class Statement(Struct, frozen=True, dict=True):
     terminated: bool
     background: bool = False
     substituted: int = 0
-    foreign: tuple[Foreign, ...] = ()
+    foreign: tuple[TaintedPart, ...] = ()
     has_failed_command: bool = False
     ending: str = ""
     column: int = 0

@@ -11,7 +11,7 @@ import copy
 import enum
 from typing import Final
 
-from sqlshell.origin import Foreign, Text
+from sqlshell.origin import TaintedPart, Text
 from sqlshell.sql.script import lexical_rules
 from sqlshell.sql.script.items import State
 
@@ -129,7 +129,7 @@ class UnfinishedStatement:
         self.left_out = 0
         self.escaped = False
         self.substituted = 0
-        self.foreign: tuple[Foreign, ...] = ()
+        self.foreign: tuple[TaintedPart, ...] = ()
         self.has_failed_command = False
         self.parts: list[str] = []
 

@@ -14,7 +14,7 @@ from sqlshell.context import SessionContext
 from sqlshell.diagnostics import Diagnostics
 from sqlshell.errors import ShellError, StatementError, UsageError, Where
 from sqlshell.interface.models import ContextEcho
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.result import Batch, Column, Result
 from sqlshell.runtime.streams import Streams
@@ -206,7 +206,7 @@ class ScriptedEnvironment:
     def themes(self) -> Sequence[str]:
         return ("default",)
 
-    async def connect(self, target: Own, present: Connection, place: Sequence[Own] = ()) -> Connection:
+    async def connect(self, target: Trusted, present: Connection, place: Sequence[Trusted] = ()) -> Connection:
         found = self.targets[target]
         if isinstance(found, ShellError):
             raise found
@@ -266,7 +266,7 @@ class Core:
         return self.stderr.getvalue()
 
     async def run(self, text: str) -> None:
-        assert await self.shell.run_script([Own(text)], "")
+        assert await self.shell.run_script([Trusted(text)], "")
 
     def texts(self) -> dict[str, str]:
         return {name: value.text for name, value in self.shell.variables.items()}

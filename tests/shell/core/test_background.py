@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from sqlshell.errors import ConnectionFailed, Exit, ServiceError, UnknownStatement
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
 from tests.shell.sessions import connection
 
@@ -111,16 +111,16 @@ def test_the_prompt_waits_for_statements_of_a_service_that_ends_with_it(interrup
         core, client = Core(interactive=True), Held()
         core.environment.targets["b"] = connection(client, label="second", embedded=True)
         core.environment.targets["c"] = connection(ScriptedClient(name="c-"), label="third")
-        assert await core.shell.run(Own("\\c b\ncreate table t (a int);&"))
+        assert await core.shell.run(Trusted("\\c b\ncreate table t (a int);&"))
         if left:
-            assert await core.shell.run(Own("\\c c"))
+            assert await core.shell.run(Trusted("\\c c"))
         ending = asyncio.ensure_future(core.shell.finish_prompt(wait=True))
         for _ in range(9):
             await asyncio.sleep(0)
         assert not ending.done()
         assert "waiting for 1 background statement of the embedded service; Ctrl-C cancels\n" in core.err
         if interrupted:
-            assert core.shell.foreground.interrupt()
+            assert core.shell.statement_runner.interrupt()
         else:
             client.finish.set()
         await ending
@@ -136,11 +136,11 @@ def test_the_prompt_ends_at_once_if_nothing_ends_with_it() -> None:
         core, client = Core(interactive=True), Held()
         core.environment.targets["b"] = connection(client, label="second")
         core.environment.targets["c"] = connection(client, label="third", embedded=True)
-        assert await core.shell.run(Own("\\c b\ncreate table t (a int);&"))
+        assert await core.shell.run(Trusted("\\c b\ncreate table t (a int);&"))
         said = core.err
         await core.shell.finish_prompt(wait=True)
         assert core.err == said
-        assert await core.shell.run(Own("\\c c\ncreate table t (a int);&"))
+        assert await core.shell.run(Trusted("\\c c\ncreate table t (a int);&"))
         await core.shell.finish_prompt(wait=False)
         assert "waiting for" not in core.err
         assert "warning: [1] was canceled" in core.err
@@ -170,7 +170,7 @@ def test_the_rows_of_a_finished_background_statement_are_recorded() -> None:
 def test_a_write_whose_outcome_could_not_be_asked_for_can_be_fetched(sql: str, error: ServiceError, told: bool) -> None:
     async def work() -> None:
         core = Core(ScriptedClient({sql: Answer(rows=(), error=error)}), interactive=True)
-        assert await core.shell.run(Own(f"{sql};"))
+        assert await core.shell.run(Trusted(f"{sql};"))
         fetched = "; \\fetch id1 shows its outcome" if told else ""
         assert f"error: {error.message}\nhelp: start it{fetched}\n" in core.err
         assert core.journal.find("id1")[0].running

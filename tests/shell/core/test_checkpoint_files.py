@@ -11,7 +11,7 @@ import pytest
 
 from sqlshell.errors import CannotResume, Exit, OutputError, UsageError
 from sqlshell.interface.models import ContextEcho
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.records.checkpoint import Checkpoint
 from tests.shell.core.scripted import Answer, failure
 from tests.shell.core.test_checkpoints import IN_TRANSACTION, LOST, OUTSIDE, Run, _forgetting
@@ -277,7 +277,7 @@ def test_how_much_of_an_incomplete_run_is_done(run: Run) -> None:
     run("insert 1;\ninsert 2;\nwrong;\n", {"wrong": wrong()})
     content = run.path.read_text()
     with pytest.raises(UsageError) as refused:
-        Checkpoint(Own(str(run.path)), "here", resume=False)
+        Checkpoint(Trusted(str(run.path)), "here", resume=False)
     assert refused.value.message == f"{run.path} is the checkpoint of a run that is not complete (2 statements done)"
     assert refused.value.hint == "continue it with --resume, or remove the file to start again"
     assert run.path.read_text() == content
@@ -286,7 +286,7 @@ def test_how_much_of_an_incomplete_run_is_done(run: Run) -> None:
 def test_an_empty_file_and_one_with_half_a_header_are_new(run: Run) -> None:
     for content in ("", '{"check', '{"checkpoint":1,"target":"here"}'):
         run.path.write_text(content)
-        Checkpoint(Own(str(run.path)), "here", resume=True).close()
+        Checkpoint(Trusted(str(run.path)), "here", resume=True).close()
         assert run.path.read_text() == f"{HEADER}\n"
 
 
@@ -296,7 +296,7 @@ def test_a_file_that_cannot_be_locked(run: Run, monkeypatch: pytest.MonkeyPatch)
 
     monkeypatch.setattr(fcntl, "flock", flock)
     with pytest.raises(OutputError, match=rf"^cannot lock {run.path}: no locks available$"):
-        Checkpoint(Own(str(run.path)), "here", resume=False)
+        Checkpoint(Trusted(str(run.path)), "here", resume=False)
 
 
 def test_no_descriptor_is_left(run: Run, tmp_path: Path) -> None:
@@ -307,8 +307,8 @@ def test_no_descriptor_is_left(run: Run, tmp_path: Path) -> None:
 
     before = count()
     with pytest.raises(UsageError):
-        Checkpoint(Own(str(tmp_path / "other")), "here", resume=False)
-    Checkpoint(Own(str(run.path)), "here", resume=False).close()
+        Checkpoint(Trusted(str(tmp_path / "other")), "here", resume=False)
+    Checkpoint(Trusted(str(run.path)), "here", resume=False).close()
     assert count() == before
 
 
@@ -323,7 +323,7 @@ def test_a_changed_statement_after_one_without_an_outcome(run: Run) -> None:
 
 def test_the_end_of_the_scripts_before_what_was_done(run: Run) -> None:
     run("insert 1;\ninsert 2;\nwrong;\n", {"wrong": wrong()})
-    checkpoint = Checkpoint(Own(str(run.path)), "here", resume=True)
+    checkpoint = Checkpoint(Trusted(str(run.path)), "here", resume=True)
     assert (checkpoint.former, checkpoint.continues) == (2, True)
     with pytest.raises(CannotResume) as refused:
         checkpoint.check_end()

@@ -22,7 +22,7 @@ from sqlshell.errors import (
     Where,
 )
 from sqlshell.interface.models import ContextEcho
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.records.checkpoint import Checkpoint, Unknown
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
@@ -52,10 +52,10 @@ class Run:
         before: Callable[[Core], Any] = lambda core: None,
     ) -> Exit:
         async def work() -> Core:
-            checkpoint = Checkpoint(Own(str(self.path)), "here", resume=resume, unknown=unknown)
+            checkpoint = Checkpoint(Trusted(str(self.path)), "here", resume=resume, unknown=unknown)
             core = Core(ScriptedClient(answers), modes=lambda _: ScriptModes(checkpoint=checkpoint))
             before(core)
-            await core.shell.run_script([Own(text)], "x.sql", stop=stop)
+            await core.shell.run_script([Trusted(text)], "x.sql", stop=stop)
             await core.shell.finish()
             await core.shell.aclose()
             return core
@@ -169,7 +169,7 @@ def test_a_statement_that_is_still_running_is_waited_for(
 def test_ctrl_c_stops_waiting_for_a_statement_of_the_earlier_run(run: Run) -> None:
     def interrupting(core: Core) -> None:
         async def state(*_: object) -> tuple[str, str]:
-            core.shell.foreground.interrupt()
+            core.shell.statement_runner.interrupt()
             return "03000", ""
 
         core.client.state = state  # type: ignore[method-assign, assignment]
@@ -317,7 +317,7 @@ def test_variables_of_gset_are_kept(run: Run) -> None:
     assert run.sent == ["wrong"]
     assert run.core.texts()["p_a"] == "7"
     with pytest.raises(UsageError, match="came from the service"):
-        run.core.shell.variables["p_a"].own("a file")
+        run.core.shell.variables["p_a"].trusted("a file")
 
 
 def test_rows_on_their_way_to_a_file_are_read_again(run: Run, tmp_path: Path) -> None:
@@ -363,15 +363,15 @@ def test_a_full_disk_sends_nothing(run: Run) -> None:
 def test_the_file_has_no_text_of_statements_and_one_writer(run: Run, tmp_path: Path) -> None:
     def other(core: Core) -> None:
         with pytest.raises(UsageError, match="is in use by another run"):
-            Checkpoint(Own(str(run.path)), "here", resume=True)
+            Checkpoint(Trusted(str(run.path)), "here", resume=True)
 
     run("insert geheim;\n", before=other)
     assert "geheim" not in run.path.read_text()
     assert run.path.stat().st_mode & 0o777 == 0o600
     with pytest.raises(UsageError, match="is a checkpoint of here, not of there"):
-        Checkpoint(Own(str(run.path)), "there", resume=True)
+        Checkpoint(Trusted(str(run.path)), "there", resume=True)
     with pytest.raises(OutputError, match="no such file"):
-        Checkpoint(Own(str(tmp_path / "none" / "x")), "here", resume=False)
+        Checkpoint(Trusted(str(tmp_path / "none" / "x")), "here", resume=False)
 
 
 @pytest.mark.parametrize("content", ["not one", '{"a": 1}\n', '{"checkpoint":1,"target":"here"}\n[]\n', "\xff\n"])

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import Interrupted, StatementError
-from sqlshell.origin import EMPTY, Own
+from sqlshell.origin import EMPTY, Trusted
 from sqlshell.result import Result
 from sqlshell.shell.commands import variables
 from sqlshell.sql.script.items import Statement
@@ -31,7 +31,7 @@ def run(
         # A service that has announced something is not asked for it.
         core.session.connection.service.transport.extensions = frozenset({"batch"})
         prepare(core)
-        await core.shell.run_script([Own(script)], "")
+        await core.shell.run_script([Trusted(script)], "")
         await core.shell.aclose()
         return core
 
@@ -133,7 +133,7 @@ def test_steps_are_run_skipped_and_ended(answers: list[str] | None, ran: list[st
     async def work() -> Core:
         core = Core()
         core.front_end.ask = ask if answers is not None else None
-        steps = [("one", Own("select 1;")), ("two", Own("select 2;")), ("end", EMPTY)]
+        steps = [("one", Trusted("select 1;")), ("two", Trusted("select 2;")), ("end", EMPTY)]
         await core.shell.run_steps(steps)
         return core
 
@@ -148,10 +148,10 @@ def test_no_step_follows_one_that_is_interrupted() -> None:
         core = Core()
 
         def pressed(what: str) -> None:
-            core.shell.foreground.interrupt()
+            core.shell.statement_runner.interrupt()
 
         core.client.on_step = pressed
-        steps = [("one", Own("select 1;")), ("two", Own("select 2;"))]
+        steps = [("one", Trusted("select 1;")), ("two", Trusted("select 2;"))]
         await core.shell.run_steps(steps)
         return core
 
@@ -191,7 +191,7 @@ def test_the_context_is_shown_set_and_reset() -> None:
         core.session.connection.service.transport.extensions = frozenset({"batch"})
         core.session.options.on_error = "continue"
         core.session.state.sources["database"] = "flag"
-        await core.shell.run_script([Own("".join(f"{line}\n" for line in lines))], "")
+        await core.shell.run_script([Trusted("".join(f"{line}\n" for line in lines))], "")
         return core.err
 
     assert asyncio.run(work("\\context")) == CONTEXT

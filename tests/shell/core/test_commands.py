@@ -11,7 +11,7 @@ import pytest
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, StatementError, Where
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.commands import query_buffer, results
 from sqlshell.shell.commands.sample_data import EXISTING
 from sqlshell.shell.interactive import terminal as tty
@@ -22,7 +22,7 @@ def run(script: str, client: ScriptedClient | None = None) -> Core:
     async def work() -> Core:
         core = Core(client)
         core.session.options.on_error = "continue"
-        await core.shell.run_script([Own(script)], "")
+        await core.shell.run_script([Trusted(script)], "")
         await core.shell.aclose()
         return core
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from sqlshell.errors import ConnectionFailed, NotAuthenticated, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.connection import Connection
 from sqlshell.sql.analysis.policy import Policy
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, WatchedJournal, failure
@@ -50,7 +50,7 @@ def test_an_interrupted_connection_changes_nothing() -> None:
         ended: list[bool] = []
 
         async def never() -> Connection:
-            core.shell.foreground.interrupt()
+            core.shell.statement_runner.interrupt()
             try:
                 await asyncio.Event().wait()
             finally:
@@ -116,16 +116,16 @@ def test_an_open_transaction_is_not_left_without_a_warning() -> None:
         core = Core(interactive=True)
         core.environment.targets["gone"] = ConnectionFailed("refused")
         core.environment.targets["b"] = other(ScriptedClient(name="b-"), own_session="s2")
-        assert await core.shell.run(Own("begin;\n\\c gone"))
+        assert await core.shell.run(Trusted("begin;\n\\c gone"))
         assert lost not in core.err
-        assert await core.shell.run(Own("\\c b"))
+        assert await core.shell.run(Trusted("\\c b"))
         assert core.err.count(lost) == 1
         assert core.err.index(lost) < core.err.index("connected to second")
         core.shell.connections.warn_of_transaction()
-        assert await core.shell.run(Own("begin;\ncommit;"))
+        assert await core.shell.run(Trusted("begin;\ncommit;"))
         core.shell.connections.warn_of_transaction()
         assert core.err.count(lost) == 1
-        assert await core.shell.run(Own("begin;"))
+        assert await core.shell.run(Trusted("begin;"))
         core.shell.connections.warn_of_transaction()
         assert core.err.count(lost) == 2
         await core.shell.aclose()
@@ -191,13 +191,13 @@ def test_where_a_transaction_began_is_told_and_that_it_failed(tmp_path: Path) ->
 
     async def work() -> None:
         core = Core(ScriptedClient({"select 3": Answer(rows=(), error=failure())}), interactive=True)
-        await core.shell.run(Own(f"\\i {tmp_path}/s.sql\nselect 4;"))
+        await core.shell.run(Trusted(f"\\i {tmp_path}/s.sql\nselect 4;"))
         assert core.session.transaction.mark == "*"
-        await core.shell.run(Own("select 3;"))
+        await core.shell.run(Trusted("select 3;"))
         assert core.session.transaction.mark == "!"
         core.shell.connections.warn_of_transaction()
         assert f"{tmp_path}/s.sql:3: warning: the open transaction was not committed" in core.err
-        await core.shell.run(Own("rollback;"))
+        await core.shell.run(Trusted("rollback;"))
         assert core.session.transaction.mark == ""
         await core.shell.aclose()
 
@@ -255,9 +255,9 @@ def test_an_unfinished_statement_remains_after_a_failed_connection_at_the_prompt
         core = Core(interactive=True)
         core.environment.targets["gone"] = ConnectionFailed("refused")
         core.environment.targets["wrong"] = UsageError("no such profile")
-        await core.shell.run(Own(typed))
+        await core.shell.run(Trusted(typed))
         assert core.client.ran == []
-        await core.shell.run(Own("7;"))
+        await core.shell.run(Trusted("7;"))
         assert [sql for sql, _ in core.client.ran] == [f"{left}7" if left else "7"]
         await core.shell.aclose()
 

@@ -13,7 +13,7 @@ import pytest
 
 from sqlshell.client.statements.client import Submission
 from sqlshell.errors import Exit, OutputError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.runtime.scratch import scratch
 from sqlshell.shell.loading import copying
 from sqlshell.shell.loading.copying import Copying
@@ -47,7 +47,7 @@ def run(script: str, name: str = "") -> tuple[Core, Loads]:
     async def work() -> tuple[Core, Loads]:
         core, loads = Core(), Loads()
         core.shell.copying = loads  # type: ignore[assignment]
-        assert await core.shell.run_script([Own(script)], name)
+        assert await core.shell.run_script([Trusted(script)], name)
         return core, loads
 
     core, loads = asyncio.run(work())
@@ -225,7 +225,7 @@ def test_a_command_that_is_interrupted_does_not_run_on(tmp_path: Path) -> None:
 
     async def work() -> None:
         os.mkfifo(tmp_path / "pid")
-        command = Own(f"echo $$ > {tmp_path}/pid; exec sleep 60")
+        command = Trusted(f"echo $$ > {tmp_path}/pid; exec sleep 60")
         task = asyncio.ensure_future(copying._output_of(command, tmp_path / "out"))
         pids.append(int(await asyncio.to_thread((tmp_path / "pid").read_text)))
         task.cancel()

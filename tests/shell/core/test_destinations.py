@@ -13,7 +13,7 @@ import pytest
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.output.sinks.sink import StreamSink
 from sqlshell.output.writer import Summary
 from sqlshell.result import Batch, Column, HeldBatches, Result
@@ -37,7 +37,7 @@ def run(script: str, client: ScriptedClient | None = None, *, chosen: bool = Fal
         core = Core(client)
         if not chosen:
             as_tables(core)
-        await core.shell.run_script([Own(script)], "", stop=stop)
+        await core.shell.run_script([Trusted(script)], "", stop=stop)
         core.outlet.close()
         await core.shell.aclose()
         return core
@@ -245,7 +245,7 @@ def test_a_reader_that_has_exited(interactive: bool, tmp_path: Path) -> None:
         assert not core.outlet.reader_left
         assert core.outlet.print("a\n") is False
         assert core.outlet.reader_left
-        await core.shell.run_script([Own("select 1;\nselect 2;\n")], "")
+        await core.shell.run_script([Trusted("select 1;\nselect 2;\n")], "")
         return core
 
     with (tmp_path / "stdout").open("wb") as stdout:

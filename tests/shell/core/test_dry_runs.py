@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import Exit
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.commands import BUILTIN, table
 from sqlshell.shell.components import ScriptModes
 from tests.goldens import run_sessions
@@ -19,7 +19,7 @@ def dry_run(text: str, name: str = "x.sql", *, stop: bool = True) -> Core:
     async def work() -> Core:
         modes = ScriptModes(dry_run=True)
         core = Core(ScriptedClient(), modes=lambda _: modes)
-        await core.shell.run_script([Own(text)], name, stop=stop)
+        await core.shell.run_script([Trusted(text)], name, stop=stop)
         await core.shell.finish()
         return core
 

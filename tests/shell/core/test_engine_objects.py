@@ -11,7 +11,7 @@ from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit
 from sqlshell.interface import sqlstate
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Result
 from tests.goldens import run_sessions
 from tests.shell.core.scripted import Core, failure
@@ -93,7 +93,7 @@ def run(command: str, server: Server | None = None, *, people: bool = False) -> 
         core = Core(client)
         core.session.connection.service.transport.extensions = frozenset({"engine=postgresql"})
         core.session.options.format = "table" if people else "csv"
-        await core.shell.run_script([Own(f"{command}\n")], "", stop=False)
+        await core.shell.run_script([Trusted(f"{command}\n")], "", stop=False)
         assert (core.shell.exit != Exit.DONE) == core.err.startswith("error")
         await core.shell.aclose()
         return core.out, core.err, client.sqls

@@ -11,7 +11,7 @@ import pytest
 
 from sqlshell.diagnostics import Diagnostics, Excerpt
 from sqlshell.errors import ShellError, StatementError, UsageError, Where
-from sqlshell.origin import Own, own_text
+from sqlshell.origin import Trusted, trusted_text
 from sqlshell.runtime import bugs
 from sqlshell.shell.running.failures import report
 from sqlshell.sql.analysis.lexed import Lexed
@@ -39,7 +39,7 @@ def ran(script: str, name: str, answers: dict[str, Answer], *, verbose: int = 0,
     async def work() -> Core:
         core = Core(ScriptedClient(answers), interactive=interactive)
         core.shell.diagnostics.verbose = verbose
-        await core.shell.run_script([Own(script)], name, stop=False)
+        await core.shell.run_script([Trusted(script)], name, stop=False)
         return core
 
     return asyncio.run(work())
@@ -187,7 +187,7 @@ def test_the_traceback_of_a_bug_is_shown_if_it_is_wanted(monkeypatch: pytest.Mon
 
     async def work() -> Core:
         core = Core(Wrong())
-        await core.shell.run_script([Own("select 1;")], "", stop=False)
+        await core.shell.run_script([Trusted("select 1;")], "", stop=False)
         return core
 
     monkeypatch.setenv(bugs.TRACEBACK, wanted)
@@ -218,7 +218,7 @@ def test_no_part_of_a_statement_with_secrets_is_shown(verbose: int) -> None:
     told = f"Parser Error: syntax error at or near \"'hunter2'\"\n\nLINE 1: {sql}\n{' ' * 41}^^^^^^^^^"
     stream, error = io.StringIO(), StatementError(told, where=Where("42601", "id1"))
     diagnostics = Diagnostics(stream, verbose=verbose)
-    report(error, ("s.sql", 1, 1), Lexed(own_text(Own(sql))), diagnostics, tuple, redactor(()))
+    report(error, ("s.sql", 1, 1), Lexed(trusted_text(Trusted(sql))), diagnostics, tuple, redactor(()))
     text = stream.getvalue() + diagnostics.last_error()
     assert "error[42601]: " in text
     assert "hunter2" not in text

@@ -21,9 +21,9 @@ from sqlshell.errors import (
     WaitTimeout,
     Where,
 )
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Result
-from sqlshell.shell.running import foreground
+from sqlshell.shell.running import statement_runner
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure, until
 from tests.shell.core.test_waiting import Given, after, nothing, rows
 
@@ -55,13 +55,13 @@ def interrupted(client: ScriptedClient, at: str, *, interactive: bool, again: st
 
         def step(what: str) -> None:
             if what == at and not pressed:
-                pressed.append(core.shell.foreground.interrupt())
+                pressed.append(core.shell.statement_runner.interrupt())
 
         client.on_step = step
-        running = asyncio.ensure_future(core.shell.run_script([Own("select * from s;\n")], ""))
+        running = asyncio.ensure_future(core.shell.run_script([Trusted("select * from s;\n")], ""))
         if again is not None:
             await until(lambda: bool(pressed) and again in core.err)
-            assert core.shell.foreground.interrupt()
+            assert core.shell.statement_runner.interrupt()
         await running
         return core
 
@@ -74,8 +74,8 @@ def interrupted(client: ScriptedClient, at: str, *, interactive: bool, again: st
 
 @pytest.fixture(autouse=True)
 def short_waits(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(foreground, "CANCEL_SECONDS", 0.01)
-    monkeypatch.setattr(foreground, "OUTCOME_SECONDS", 0.0)
+    monkeypatch.setattr(statement_runner, "CANCEL_SECONDS", 0.01)
+    monkeypatch.setattr(statement_runner, "OUTCOME_SECONDS", 0.0)
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_a_cancel_request_without_success(refuses: ShellError | None, said: str,
     core = interrupted(Blocked("wait", refuses), "wait", interactive=True, again=f"{said}{AGAIN}")
     canceling = f"canceling{AGAIN}\n"
     assert core.err == f"{canceling}{said}{AGAIN}\n{left}help: \\fetch id1 {purpose}\n"
-    assert core.shell.foreground.abandoned_at > 0
+    assert core.shell.statement_runner.abandoned_at > 0
     # A script stops waiting by itself, and nobody pressed Ctrl-C twice.
     core = interrupted(Blocked("wait", refuses), "wait", interactive=False)
     assert core.err == f"{canceling}{left}help: sqlshell fetch id1 {purpose}\n"
-    assert core.shell.foreground.abandoned_at == 0
+    assert core.shell.statement_runner.abandoned_at == 0
     assert [entry.state for entry in core.journal.find("id1")] == ["running"]
 
 
@@ -132,10 +132,10 @@ def test_a_statement_whose_rows_are_being_read_has_finished(interactive: bool, c
 
         def step(what: str) -> None:
             if what == "rows" and core.events[-1] == "rows shown" and not pressed:
-                pressed.append(core.shell.foreground.interrupt())
+                pressed.append(core.shell.statement_runner.interrupt())
 
         core.client.on_step = step
-        await core.shell.run_script([Own("select 1;\n")], "")
+        await core.shell.run_script([Trusted("select 1;\n")], "")
         return core
 
     core = asyncio.run(work())
@@ -185,7 +185,7 @@ def test_the_remedy_after_a_failure_whose_statement_may_have_run(
     async def work() -> Core:
         core = Core(ScriptedClient({sql: Answer(rows=(), error=error)}), interactive=where == "prompt")
         core.session.state.connection = replace(core.session.connection, embedded=where == "embedded")
-        await core.shell.run_script([Own(f"{sql};\n")], "")
+        await core.shell.run_script([Trusted(f"{sql};\n")], "")
         return core
 
     assert asyncio.run(work()).err == said
@@ -206,7 +206,7 @@ class Unidentified(ScriptedClient):
 def test_a_statement_without_an_id_is_not_that_before_it() -> None:
     async def work() -> Core:
         core = Core(Unidentified())
-        await core.shell.run_script([Own("select 1;\ndelete from t;\n")], "")
+        await core.shell.run_script([Trusted("select 1;\ndelete from t;\n")], "")
         return core
 
     core = asyncio.run(work())

@@ -9,7 +9,7 @@ import pytest
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from tests.shell.core.scripted import Core
 from tests.shell.core.test_catalog_contents import Service, Table
 
@@ -24,7 +24,7 @@ def run(command: str, tables: Mapping[str, Table], form: str = "csv") -> str:
     async def work() -> str:
         core = Core(Service(tables), context=SessionContext(database="d", organization="7"))
         core.session.options.format = form
-        await core.shell.run_script([Own(f"{command}\n")], "", stop=False)
+        await core.shell.run_script([Trusted(f"{command}\n")], "", stop=False)
         assert core.shell.exit == Exit.DONE, core.err
         await core.shell.aclose()
         return core.out

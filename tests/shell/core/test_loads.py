@@ -12,7 +12,7 @@ from sqlshell.client.http.upload import Attachment
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, StatementError, UsageError, Where
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Result
 from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.loading.send import Fingerprint, LoadProgress, ProgressFile
@@ -66,7 +66,7 @@ def run(
         core = Core(client, modes=lambda _: modes())
         core.session.state.connection = connection(client, journal=core.journal, policy=policy)
         core.session.connection.service.transport.extensions = extensions
-        await core.shell.run_script([Own(script)], "x.sql", stop=False)
+        await core.shell.run_script([Trusted(script)], "x.sql", stop=False)
         await core.shell.finish()
         await core.shell.aclose()
         return core
@@ -225,7 +225,7 @@ def test_an_error_shows_only_what_was_written(tmp_path: Path, source: str, sql: 
 
 @pytest.mark.parametrize("load", ["\\copy t from '{}'\n", "copy t from stdin (format csv, header);\na\n1\n2\n\\.\n"])
 def test_a_load_that_is_done_is_not_done_again(file: Path, tmp_path: Path, load: str) -> None:
-    place = Own(str(tmp_path / "checkpoint"))
+    place = Trusted(str(tmp_path / "checkpoint"))
     script, wrong = f"{load.format(file)}wrong;\n", {"wrong": Answer(rows=(), error=failure())}
     client = Tables(ONE, wrong)
 
@@ -243,7 +243,7 @@ def test_a_load_that_is_done_is_not_done_again(file: Path, tmp_path: Path, load:
 
 def test_progress_that_cannot_be_saved_is_an_error(tmp_path: Path) -> None:
     progress = LoadProgress(Fingerprint(1, "", "t", (), ""))
-    path = Own(str(tmp_path / "a.csv"))
+    path = Trusted(str(tmp_path / "a.csv"))
     kept = ProgressFile(tmp_path, "here", "t", path)
     assert kept.read() is None
     kept.write(progress)

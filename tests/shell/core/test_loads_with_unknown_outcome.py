@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import Exit
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.records.checkpoint import Checkpoint, Unknown
 from tests.shell.core.scripted import Answer, failure
@@ -24,7 +24,7 @@ def test_a_load_with_an_unknown_outcome(tmp_path: Path, unknown: Unknown, code: 
     script = f"\\copy t from '{data}'\nwrong;\n"
 
     def modes(resume: bool, unknown: Unknown = "") -> ScriptModes:
-        return ScriptModes(checkpoint=Checkpoint(Own(str(place)), "here", resume=resume, unknown=unknown))
+        return ScriptModes(checkpoint=Checkpoint(Trusted(str(place)), "here", resume=resume, unknown=unknown))
 
     run(script, Tables(ONE, {"wrong": Answer(rows=(), error=failure())}), modes=lambda: modes(False))
     lines = place.read_text().splitlines(keepends=True)

@@ -13,7 +13,7 @@ import pytest
 
 from sqlshell.errors import StatementError
 from sqlshell.interface import sqlstate
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Batch, Column, HeldBatches, Result, StoredColumn
 from sqlshell.shell.connection import Connection
 from tests.shell.core.scripted import Answer, Core, ScriptedClient
@@ -61,7 +61,7 @@ def run(
             return made, folder
 
         core.environment.local = local  # type: ignore[method-assign]
-        await core.shell.run_script([Own(script)], "", stop=False)
+        await core.shell.run_script([Trusted(script)], "", stop=False)
         await core.shell.aclose()
         return core
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import Exit
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.front_end import Progress
 from sqlshell.shell.running.statement import Running
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
@@ -45,7 +45,7 @@ def run(
     async def work() -> Core:
         core = Core(client, interactive=interactive)
         before(core)
-        await core.shell.run_script([Own(script)], "", stop=False)
+        await core.shell.run_script([Trusted(script)], "", stop=False)
         await core.shell.aclose()
         return core
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from sqlshell.errors import Exit
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from tests.goldens import run_sessions
 from tests.shell.core.scripted import Core
 
@@ -18,7 +18,7 @@ def run(script: str) -> Core:
         core.session.options.on_error = "continue"
         # A service that has announced something is not asked for it.
         core.session.connection.service.transport.extensions = frozenset({"batch"})
-        await core.shell.run_script([Own(script)], "")
+        await core.shell.run_script([Trusted(script)], "")
         await core.shell.aclose()
         return core
 

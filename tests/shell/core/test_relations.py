@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import pytest
 
 from sqlshell.context import SessionContext
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.commands import relations
 from tests.goldens import run_sessions
 from tests.shell.core.scripted import Core
@@ -34,7 +34,7 @@ def run(script: str, tables: Mapping[str, Table], form: str = "csv") -> Core:
         core.session.connection.service.transport.extensions = frozenset({"batch"})
         core.session.options.format, core.session.options.table_style = form, "simple"
         core.session.options.on_error = "continue"
-        await core.shell.run_script([Own(f"{script}\n")], "")
+        await core.shell.run_script([Trusted(f"{script}\n")], "")
         await core.shell.aclose()
         return core
 

@@ -13,7 +13,7 @@ import pytest
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Batch, Column, HeldBatches, Result
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure, until
 from tests.shell.core.test_waiting import Given, Stream, rows
@@ -53,7 +53,7 @@ def run(
         if terminal:
             core.screen.isatty = lambda: True  # type: ignore[method-assign]
             core.session.options.format = "table"
-        await core.shell.run_script([Own(f"{script}\n")], "")
+        await core.shell.run_script([Trusted(f"{script}\n")], "")
         return core
 
     return asyncio.run(work())
@@ -123,9 +123,9 @@ def test_ctrl_c_between_two_runs(interactive: bool) -> None:
 
     async def work() -> Core:
         core = Core(client, interactive=interactive)
-        running = asyncio.ensure_future(core.shell.run_script([Own("select 1 \\watch 1000\n")], ""))
+        running = asyncio.ensure_future(core.shell.run_script([Trusted("select 1 \\watch 1000\n")], ""))
         await until(lambda: len(core.events) > 3 and core.session.running is None and core.session.command_running)
-        assert core.shell.foreground.interrupt()
+        assert core.shell.statement_runner.interrupt()
         await running
         return core
 
@@ -150,7 +150,7 @@ def test_ctrl_c_during_a_run(interactive: bool) -> None:
         async def step(self, what: str) -> None:
             await super().step(what)
             if what == "wait":
-                core_of[0].shell.foreground.interrupt()
+                core_of[0].shell.statement_runner.interrupt()
                 await asyncio.sleep(0)
                 raise failure("57014", "canceled")
 
@@ -159,7 +159,7 @@ def test_ctrl_c_during_a_run(interactive: bool) -> None:
     async def work() -> Core:
         core = Core(Slow(), interactive=interactive)
         core_of.append(core)
-        await core.shell.run_script([Own("select 1 \\watch 0\n")], "")
+        await core.shell.run_script([Trusted("select 1 \\watch 0\n")], "")
         return core
 
     core = asyncio.run(work())

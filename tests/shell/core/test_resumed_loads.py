@@ -13,7 +13,7 @@ import duckdb
 import pytest
 
 from sqlshell.errors import ConnectionBroken, Exit
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.loading import send
 from sqlshell.shell.loading.convert import Scan
 from sqlshell.shell.loading.inspect import DataFile
@@ -48,7 +48,7 @@ def load(
         core.session.state.connection = connection(client, journal=core.journal, storage_name=storage)
         core.session.connection.service.transport.extensions = frozenset({"attachments"})
         core.shell.diagnostics.verbose = verbose
-        await core.shell.run_script([Own(f"\\copy {command}\n")], "x.sql")
+        await core.shell.run_script([Trusted(f"\\copy {command}\n")], "x.sql")
         await core.shell.aclose()
         return core
 
@@ -381,10 +381,10 @@ def test_ctrl_c_during_a_load(folder: Path, parts: Path) -> None:
 
         def step(what: str) -> None:
             if what == "submit" and len(client.sqls) == 2:
-                core.shell.foreground.interrupt()
+                core.shell.statement_runner.interrupt()
 
         client.on_step = step
-        await core.shell.run_script([Own("\\copy t from a.csv\n")], "x.sql")
+        await core.shell.run_script([Trusted("\\copy t from a.csv\n")], "x.sql")
         return core
 
     core = asyncio.run(work())
@@ -427,9 +427,9 @@ def test_ctrl_c_while_a_file_is_read(
         core = Core(client)
         core.session.state.connection = connection(client, journal=core.journal, storage_name="here")
         core.session.connection.service.transport.extensions = frozenset({"attachments"})
-        running = asyncio.ensure_future(core.shell.run_script([Own("\\copy t from a.csv\n")], "x.sql"))
+        running = asyncio.ensure_future(core.shell.run_script([Trusted("\\copy t from a.csv\n")], "x.sql"))
         assert await asyncio.to_thread(began.wait, 30)
-        assert core.shell.foreground.interrupt()
+        assert core.shell.statement_runner.interrupt()
         await running
         await core.shell.aclose()
         return core

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from sqlshell.errors import ConnectionFailed, Exit, Interrupted, ShellError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.front_end import Progress
 from sqlshell.shell.scripts.position import ScriptPlace
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
@@ -26,7 +26,7 @@ def run(
         core = Core(client)
         before(core)
         core.session.options.quiet = True
-        await core.shell.run_script([Own(script)], name)
+        await core.shell.run_script([Trusted(script)], name)
         await core.shell.finish()
         await core.shell.aclose()
         return core
@@ -78,7 +78,7 @@ def test_what_ends_an_included_script_ends_those_that_include_it(tmp_path: Path,
 
     async def work() -> Core:
         core = Core(ScriptedClient({"select 1": Answer(error=error)}))
-        await core.shell.run_script([Own(f"\\i {tmp_path / 'middle.sql'}\nselect 4;\n")], "", stop=False)
+        await core.shell.run_script([Trusted(f"\\i {tmp_path / 'middle.sql'}\nselect 4;\n")], "", stop=False)
         return core
 
     assert [sql for sql, _ in asyncio.run(work()).client.ran] == ["select 1"]
@@ -101,8 +101,8 @@ def test_a_script_that_is_not_text(tmp_path: Path, content: bytes, said: str) ->
 
 
 def test_a_script_that_cannot_be_read_to_its_end() -> None:
-    def chunks() -> Iterator[Own]:
-        yield Own("select 1;\nselect")
+    def chunks() -> Iterator[Trusted]:
+        yield Trusted("select 1;\nselect")
         raise UsageError("cannot read s.sql: input/output error")
 
     async def work() -> Core:
@@ -130,7 +130,7 @@ def test_only_the_beginning_of_a_long_rest_is_counted() -> None:
     def rest(chunks: int) -> str:
         async def work() -> Core:
             core = Core()
-            texts = [Own("\\nosuch\n"), *[Own("select 1;\n")] * chunks]
+            texts = [Trusted("\\nosuch\n"), *[Trusted("select 1;\n")] * chunks]
             await core.shell.run_script(iter(texts), "s.sql")
             return core
 
@@ -146,7 +146,7 @@ def test_restricted_commands() -> None:
 
     async def work() -> Core:
         core = Core()
-        await core.shell.run_script([Own(script)], "", stop=False)
+        await core.shell.run_script([Trusted(script)], "", stop=False)
         return core
 
     core = asyncio.run(work())
@@ -227,7 +227,7 @@ def test_no_place_is_shown_at_the_prompt() -> None:
     async def work() -> None:
         core = Core(interactive=True)
         core.front_end.progress = progress
-        await core.shell.run(Own("select 1;"))
+        await core.shell.run(Trusted("select 1;"))
 
     asyncio.run(work())
     assert progress.seen == [None]
@@ -266,11 +266,11 @@ def test_the_place_in_a_file(tmp_path: Path) -> None:
 def test_a_command_that_fails_at_the_prompt_keeps_the_statement(send: bool) -> None:
     async def work() -> Core:
         core = Core(interactive=True)
-        assert await core.shell.run(Own("select 1"))
-        assert await core.shell.run(Own("\\nosuch"), send=send)
+        assert await core.shell.run(Trusted("select 1"))
+        assert await core.shell.run(Trusted("\\nosuch"), send=send)
         assert core.shell.buffer.text == "select 1"
-        assert await core.shell.run(Own("+ 1"), send=True)
-        assert not await core.shell.run(Own("\\q"))
+        assert await core.shell.run(Trusted("+ 1"), send=True)
+        assert not await core.shell.run(Trusted("\\q"))
         return core
 
     core = asyncio.run(work())
@@ -280,15 +280,15 @@ def test_a_command_that_fails_at_the_prompt_keeps_the_statement(send: bool) -> N
 def test_what_ctrl_c_discards_at_the_prompt() -> None:
     async def work() -> Core:
         core = Core(interactive=True)
-        await core.shell.run(Own("\\if false"))
-        await core.shell.run(Own("select 1;"))
+        await core.shell.run(Trusted("\\if false"))
+        await core.shell.run(Trusted("select 1;"))
         core.shell.discard_unfinished()
         assert not core.session.skipping
-        await core.shell.run(Own("select 2;"))
-        await core.shell.run(Own("select 4"))
+        await core.shell.run(Trusted("select 2;"))
+        await core.shell.run(Trusted("select 4"))
         core.shell.discard_unfinished()
         assert core.shell.buffer.text == "select 2"
-        await core.shell.run(Own("select 5;"))
+        await core.shell.run(Trusted("select 5;"))
         return core
 
     core = asyncio.run(work())
@@ -306,7 +306,7 @@ def test_what_is_lost_at_the_end_of_the_prompt(typed: list[str], said: str) -> N
     async def work() -> Core:
         core = Core(interactive=True)
         for text in typed:
-            await core.shell.run(Own(text))
+            await core.shell.run(Trusted(text))
         await core.shell.finish_prompt(wait=True)
         await core.shell.aclose()
         return core
@@ -319,7 +319,7 @@ def test_failures_of_a_file_of_the_user_do_not_count(tmp_path: Path) -> None:
 
     async def work() -> Core:
         core = Core(ScriptedClient({"select 1": Answer(rows=(), error=failure())}))
-        await core.shell.run_own(Own(f"{tmp_path}/rc.sql"))
+        await core.shell.run_own(Trusted(f"{tmp_path}/rc.sql"))
         return core
 
     core = asyncio.run(work())

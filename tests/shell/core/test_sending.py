@@ -10,14 +10,14 @@ from typing import Any
 import pytest
 
 from sqlshell.errors import ConnectionBroken, Interrupted, ShellError, StatementError, Where
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.loading import send
 from sqlshell.shell.loading.convert import ConvertedRows
 from sqlshell.shell.loading.send import AttachmentSender, InsertSender, Range, SentBatch
 from sqlshell.shell.loading.spec import ColumnMatch, LoadRequest, SourceColumn, TargetColumn
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure, until
 
-REQUEST = LoadRequest("t", (), Own("a.csv"), "a.csv", "csv")
+REQUEST = LoadRequest("t", (), Trusted("a.csv"), "a.csv", "csv")
 MATCH = ColumnMatch(((SourceColumn("a", "VARCHAR", "VARCHAR"), TargetColumn("a", "VARCHAR")),))
 
 

@@ -10,7 +10,7 @@ import pytest
 from sqlshell.client.statements.client import Observer, StatementBatch, Submission, UnreadOutcome
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Result
 from sqlshell.shell.running import send_ahead
 from sqlshell.shell.running.send_ahead import SendAhead
@@ -65,7 +65,7 @@ class Taken:
 def script(client: Batched, text: str) -> Core:
     async def work() -> Core:
         core = Core(client)
-        await core.shell.run_script([Own(text)], "x.sql")
+        await core.shell.run_script([Trusted(text)], "x.sql")
         return core
 
     return asyncio.run(work())
@@ -134,10 +134,10 @@ def test_an_interruption_ends_a_script_between_two_statements() -> None:
 
         def step(what: str) -> None:
             if what == "rows" and not pressed and len(client.ran) == 2:
-                pressed.append(core.shell.foreground.interrupt())
+                pressed.append(core.shell.statement_runner.interrupt())
 
         client.on_step = step
-        await core.shell.run_script([Own("select 1;\n" * 4)], "")
+        await core.shell.run_script([Trusted("select 1;\n" * 4)], "")
         assert pressed == [True]
         return core
 
@@ -155,7 +155,7 @@ def test_what_the_policy_refuses_ends_what_is_sent_together() -> None:
         core = Core(client)
         policy = Policy(read_only=True)
         core.session.state.connection = connection(client, journal=core.journal, policy=policy)
-        await core.shell.run_script([Own("select 1;\nselect 2;\ndrop table t;\nselect 3;\n")], "")
+        await core.shell.run_script([Trusted("select 1;\nselect 2;\ndrop table t;\nselect 3;\n")], "")
         return core
 
     core = asyncio.run(work())

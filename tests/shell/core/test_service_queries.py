@@ -31,7 +31,7 @@ def test_a_result_is_read_until_it_is_too_large(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_an_unbounded_result_is_left_at_once() -> None:
-    class Endless(ScriptedClient):
+    class StreamingResult(ScriptedClient):
         async def run(
             self, submission: Submission, context: SessionContext, observer: Observer | None = None
         ) -> AsyncGenerator[Result, None]:
@@ -40,7 +40,7 @@ def test_an_unbounded_result_is_left_at_once() -> None:
                 yield result
                 self.events.append("more")
 
-    client = Endless()
+    client = StreamingResult()
     assert rows_of(client, "select * from stream") == []
     assert client.open[0].closed
     assert "more" not in client.events

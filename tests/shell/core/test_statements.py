@@ -100,7 +100,7 @@ def test_an_interruption_at_each_await(tmp_path: Path, number: int, presses: int
             nonlocal steps
             if steps == number:
                 for _ in range(presses):
-                    core.shell.foreground.interrupt()
+                    core.shell.statement_runner.interrupt()
             steps += 1
 
         core.client.on_step = pressed
@@ -117,14 +117,14 @@ def test_an_interruption_at_each_await(tmp_path: Path, number: int, presses: int
     assert [path.name for path in tmp_path.iterdir()] == ["rows.csv"]
     assert all(rows.closed for rows in core.client.open)
     assert core.session.running is None
-    assert not core.shell.foreground.busy
+    assert not core.shell.statement_runner.busy
     assert not core.outlet.exporting
     assert (state.context.database, state.context.schema) == ("d", "s")
     # An interruption is no failure of the transaction that the service told of.
     assert core.session.transaction.mark == "*"
 
     async def after() -> None:
-        core.shell.foreground.take_pending()
+        core.shell.statement_runner.take_pending()
         await core.run("select 3;\n")
 
     asyncio.run(after())

@@ -13,7 +13,7 @@ import pytest
 from sqlshell.client.statements.client import Observer, Submission, Timing
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionBroken, Exit, OutputError, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Result
 from sqlshell.shell.components import ScriptModes
 from sqlshell.shell.records.run_records import Statistics
@@ -26,9 +26,9 @@ def lines(path: Path) -> list[dict[str, Any]]:
 
 def run(path: Path, client: ScriptedClient, *scripts: str, stop: bool = False) -> Core:
     async def work() -> Core:
-        core = Core(client, modes=lambda diagnostics: ScriptModes(Statistics(Own(str(path)), diagnostics)))
+        core = Core(client, modes=lambda diagnostics: ScriptModes(Statistics(Trusted(str(path)), diagnostics)))
         for script in scripts:
-            await core.shell.run_script([Own(script)], "x.sql", stop=stop)
+            await core.shell.run_script([Trusted(script)], "x.sql", stop=stop)
         await core.shell.finish()
         await core.shell.aclose()
         return core

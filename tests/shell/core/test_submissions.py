@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Column, Result
 from sqlshell.shell.records.result_history import ResultHistory
 from sqlshell.shell.results.crosstab import crosstab, place
@@ -44,7 +44,7 @@ def run(
         core = Core(client, interactive=interactive)
         core.session.state.connection = replace(core.session.connection, embedded=embedded)
         core.session.options.rowlimit = rowlimit
-        await core.shell.run_script([Own(f"{script}\n")], "", stop=False)
+        await core.shell.run_script([Trusted(f"{script}\n")], "", stop=False)
         await core.shell.aclose()
         return core
 
@@ -176,7 +176,7 @@ class Empty(Recording):
 def test_a_result_that_has_no_rows_any_more() -> None:
     async def work() -> Core:
         core = Core(Empty())
-        await core.shell.run_script([Own("select 1;\n\\crosstab\n")], "")
+        await core.shell.run_script([Trusted("select 1;\n\\crosstab\n")], "")
         return core
 
     core = asyncio.run(work())

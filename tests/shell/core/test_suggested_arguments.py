@@ -10,7 +10,7 @@ import pytest
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.shell.commands.arguments import SHOWN, arguments, files
 from sqlshell.sql.completion.catalog import CachedCatalog
 from sqlshell.sql.completion.suggestions import Suggestion
@@ -128,7 +128,7 @@ def test_saved_queries(tmp_path: Path) -> None:
         core = Core()
         core.environment.queries = tmp_path / "queries.toml"
         await core.run("\\n+ report select 1\n")
-        await core.shell.run_script([Own("\\n+ long select '" + "x" * 80 + "'\n")], "")
+        await core.shell.run_script([Trusted("\\n+ long select '" + "x" * 80 + "'\n")], "")
         found = [arguments(core.shell, "n", "", ()), arguments(core.shell, "n+", "re", ())]
         core.environment.queries = tmp_path
         return [*found, arguments(core.shell, "n", "", ())]

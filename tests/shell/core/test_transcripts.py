@@ -13,7 +13,7 @@ import pytest
 
 from sqlshell.context import SessionContext
 from sqlshell.errors import ConnectionFailed, Exit, ShellError
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.sql.analysis.policy import Policy
 from sqlshell.sql.analysis.secrets import redacted
 from tests.shell.core.scripted import Answer, Core, ScriptedClient, failure
@@ -28,7 +28,7 @@ def run(client: ScriptedClient, script: str, **given: Any) -> Core:
         core.session.state.connection = redacting
         core.session.options.on_error = "continue"
         # A lost connection ends the script.
-        await core.shell.run_script([Own(script)], "")
+        await core.shell.run_script([Trusted(script)], "")
         await core.shell.aclose()
         return core
 

@@ -11,7 +11,7 @@ from sqlshell.client.statements.client import Observer, Submission
 from sqlshell.context import SessionContext
 from sqlshell.errors import Exit, ShellError
 from sqlshell.interface import sqlstate
-from sqlshell.origin import Own
+from sqlshell.origin import Trusted
 from sqlshell.result import Batch, Column, HeldBatches, Result
 from tests.shell.core.scripted import Core, ScriptedClient, failure
 
@@ -70,7 +70,7 @@ def after(client: ScriptedClient, *, interactive: bool = False, verbose: bool = 
         core.shell.diagnostics.verbose = verbose
         core.session.options.timing = timing
         # An interruption ends the script.
-        await core.shell.run_script([Own("select * from s;\n")], "")
+        await core.shell.run_script([Trusted("select * from s;\n")], "")
         return core
 
     return asyncio.run(work())
@@ -172,7 +172,7 @@ def pressing(client: ScriptedClient, at: str, times: int = 1, *, interactive: bo
 
         def step(what: str) -> None:
             if what == at and not pressed:
-                pressed.extend(core.shell.foreground.interrupt() for _ in range(times))
+                pressed.extend(core.shell.statement_runner.interrupt() for _ in range(times))
 
         client.on_step = step
         await core.run("select * from s;\n")
@@ -247,7 +247,7 @@ def test_ctrl_c_with_nothing_to_interrupt_keeps_the_next_statement_from_running(
 
     async def work() -> Core:
         core = Core(client, interactive=True)
-        assert not core.shell.foreground.interrupt()
+        assert not core.shell.statement_runner.interrupt()
         await core.run("select 1;\n")
         assert core.shell.exit == Exit.INTERRUPTED
         await core.run("select 2;\n")

@@ -32,9 +32,9 @@ from sqlshell.errors import (
 )
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ContextEcho
-from sqlshell.output.copy import Consumer
+from sqlshell.output.copy import ResultHandler
 from sqlshell.output.writer import Look, Summary
-from sqlshell.result import Endless, Result
+from sqlshell.result import Result, StreamingResult
 from sqlshell.runtime.streams import shows_unicode
 from sqlshell.shell.front_end import FrontEnd
 from sqlshell.shell.records.journal import Journal
@@ -54,7 +54,7 @@ Results = AsyncGenerator[Result, None]
 Given = TypeVar("Given")
 
 
-class Foreground:
+class StatementRunner:
     """Runs statements of a session one after another on its current connection, and waits for commands."""
 
     def __init__(
@@ -111,7 +111,7 @@ class Foreground:
         self,
         submission: LexedSubmission,
         context: SessionContext,
-        show: Consumer | None = None,
+        show: ResultHandler | None = None,
         *,
         quiet: bool = False,
         batch: StatementBatch | None = None,
@@ -146,7 +146,7 @@ class Foreground:
         finally:
             self._cancel_notice_delay = before
 
-    async def fetch(self, statement_id: str, context: SessionContext, show: Consumer | None = None) -> None:
+    async def fetch(self, statement_id: str, context: SessionContext, show: ResultHandler | None = None) -> None:
         """Show the result of an earlier statement; wait for it if it is still running.
 
         Raises the same errors as run().
@@ -270,7 +270,9 @@ class Foreground:
         since = time.monotonic() - (self._cancel_requested_at or 0.0)
         self._leave_timer = asyncio.get_running_loop().call_later(max(0.0, OUTCOME_SECONDS - since), task.cancel)
 
-    async def _wait(self, results: Results, running: Running, show: Consumer | None, *, quiet: bool = False) -> None:
+    async def _wait(
+        self, results: Results, running: Running, show: ResultHandler | None, *, quiet: bool = False
+    ) -> None:
         self._progress.show(running)
         work = self._show_all(results, running, show or self._result_output.show, quiet=quiet)
         self._task = asyncio.ensure_future(work)
@@ -306,7 +308,7 @@ class Foreground:
         self._session.ended, self._session.running = running, None
         self._progress.hide()
 
-    async def _show_all(self, results: Results, running: Running, show: Consumer, *, quiet: bool) -> None:
+    async def _show_all(self, results: Results, running: Running, show: ResultHandler, *, quiet: bool) -> None:
         number = -1
         try:
             async for result in results:
@@ -330,7 +332,7 @@ class Foreground:
         finally:
             await results.aclose()
 
-    async def _show(self, result: Result, running: Running, show: Consumer, *, quiet: bool) -> None:
+    async def _show(self, result: Result, running: Running, show: ResultHandler, *, quiet: bool) -> None:
         self._progress.hide()
         running.endless = result.endless
         rows, complete, size, waited_before = None, True, 0, running.waited
@@ -405,7 +407,7 @@ class Foreground:
         if parts:
             self._diagnostics.footer((" · " if shows_unicode(os.environ) else ", ").join(parts))
 
-    async def _report_stream(self, endless: Endless, result: Result, seconds: float, running: Running) -> None:
+    async def _report_stream(self, endless: StreamingResult, result: Result, seconds: float, running: Running) -> None:
         """Report the number of rows, and the state of the query."""
         query = endless.query_id or result.statement_id
         summary = f"{format_count(endless.rows, 'row')} in {duration(seconds)}"
