@@ -390,7 +390,7 @@ def test_options_are_checked_before_a_command_runs(program: Program, tmp_path: P
 def test_the_policy_is_asked(program: Program, tmp_path: Path) -> None:
     (tmp_path / "a.csv").write_text("a\n1\n")
     program("w.duckdb", "-c", "create table t (a int)")
-    done = program("import", "a.csv", "w.duckdb", "--table", "t", "--read-only")
+    done = program("import", "a.csv", "w.duckdb", "--table", "t", env={"SQLSHELL_READ_ONLY": "on"})
     assert done.code == 2 and "allows only statements that read" in done.err
     done = program("w.duckdb", "--no-commands", "-c", "\\copy t from 'a.csv'")
     assert done.code == 2 and "--no-commands" in done.err

@@ -35,6 +35,10 @@ _TIME: Final = r"(?a)(?=.)(?:(\d+)h)?(?:(\d+)m(?!s))?(?:(\d+(?:\.\d+)?)(?:s|\Z))
 _ESCAPES: Final = {"\\\\": "\\", "\\t": "\t", "\\n": "\n", "\\r": "\r", "\\0": "\0"}
 
 
+ON_OR_OFF: Final = "on or off (true/false, yes/no, 1/0)"
+"""What on_or_off() reads, for messages."""
+
+
 def on_or_off(text: str) -> bool | None:
     """Return whether a text is on or off, in psql's spellings and abbreviations; None for others."""
     word = text.strip().lower()
@@ -82,7 +86,7 @@ class Kind(Struct, frozen=True):
 def _switch(given: object, place: str) -> bool:
     value = given if isinstance(given, bool) else on_or_off(str(given))
     if value is None:
-        raise UsageError(f"{place}: invalid value {given!r}", "expected on or off")
+        raise UsageError(f"{place}: invalid value {given!r}", f"expected {ON_OR_OFF}")
     return value
 
 
@@ -280,7 +284,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
         _flag("max_rows", "stop a continuous query after N rows", LIMIT),
         _flag("duration", "stop a continuous query after this time", TIME_LIMIT),
-        _flag("allow_gaps", "reconnect to an unbounded result after a connection failure; rows may be missing", SWITCH),
+        _flag("allow_gaps", "reconnect to a continuous query after a connection failure; rows may be missing", SWITCH),
         _flag(
             "set",
             "set a variable, like \\set; repeatable",
@@ -289,7 +293,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
             often=True,
         ),
         _flag("no_commands", "refuse backslash commands; for untrusted scripts", SWITCH),
-        _flag("yes", "answer yes to the confirmations that the profile requires", SWITCH),
+        _flag("yes", "answer yes to confirmations, such as those that the profile requires", SWITCH),
         _flag("read_only", "refuse statements that write", SWITCH, often=True),
         _flag(
             "single_transaction",

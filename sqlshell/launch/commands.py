@@ -128,7 +128,7 @@ def shell_command() -> click.Command:
                 help="show each row as a record (\\pset expanded on)",
             ),
             Option(["-P", "--pset"], multiple=True, hidden=True),
-            Option(["-l", "--list"], is_flag=True, help="list the databases and exit"),
+            Option(["-l", "--list"], is_flag=True, help="list databases and organizations, and exit"),
             Option(["--list-themes"], is_flag=True, often=False, help="list the themes with color samples and exit"),
             Option(
                 ["--spec"],

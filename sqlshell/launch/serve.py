@@ -43,7 +43,9 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
         self._type = type_
         self._least, self._most = least, most
         unbounded = most >= MOST
-        self.stated = f"at least {least:g}" * bool(least) if unbounded else f"{least:g} to {_figure(most)}"
+        self.stated = (
+            f"at least {_figure(least)}" * bool(least) if unbounded else f"{_figure(least)} to {_figure(most)}"
+        )
         """The range, for the help."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
@@ -53,12 +55,12 @@ class _Number(click.ParamType):  # type: ignore[type-arg]
             if self._least <= (number := self._type(value)) <= self._most:
                 return number
         kind = "an integer" if self._type is int else "a number"
-        raise invalid(param, value, f"{kind} from {self._least:g} to {_figure(self._most)}")
+        raise invalid(param, value, f"{kind} from {_figure(self._least)} to {_figure(self._most)}")
 
 
 def _figure(number: float) -> str:
-    """A number for people; a port has no groups of digits."""
-    return f"{number:,}" if number > 99_999 else f"{number:g}"
+    """A number as it is typed, without groups of digits."""
+    return f"{number:.12g}"
 
 
 def _number(number: Number) -> OptionSpec:
@@ -121,7 +123,7 @@ SERVE: tuple[OptionSpec, ...] = (
         None,
         "with --state-url: the URL at which the other processes reach this one [default: http://HOST:PORT]",
     ),
-    ("--new-token", bool, False, "create a token for the service in --data, print it, and exit"),
+    ("--new-token", bool, False, "create a token for the service of --data or --state-url, print it, and exit"),
     ("--organization", "NAME", None, "with --new-token: the organization of the token [default: the first one]"),
     (
         "--role",
@@ -227,7 +229,7 @@ def _click_option(option: OptionSpec) -> Option:
         return Option([flag], default=default, multiple=many, often=often, help=text, **shown)
     if isinstance(kind, str):
         return Option([flag], metavar=kind, default=default, multiple=default == (), often=often, help=text)
-    text = f"{text} [default: {'; '.join(filter(None, (f'{default:g}', kind.stated)))}]"
+    text = f"{text} [default: {'; '.join(filter(None, (_figure(default), kind.stated)))}]"
     return Option([flag], type=kind, metavar=_unit(flag, text), default=default, often=often, help=text)
 
 
@@ -356,8 +358,8 @@ def _check(given: Mapping[str, Any]) -> None:
         )
     server = given["engine"] != ENGINES[0]
     if server and not given["engine_url"]:
-        example = "examples: postgresql://user@host/db, sc://host"
-        raise UsageError(f"--engine {given['engine']} requires --engine-url URL", example)
+        example = {"postgresql": "postgresql://user@host/db", "spark": "sc://host"}[given["engine"]]
+        raise UsageError(f"--engine {given['engine']} requires --engine-url URL", f"example: {example}")
     if given["engine_url"] and not server:
         raise UsageError("--engine-url requires --engine postgresql or --engine spark")
     if given["state_url"]:

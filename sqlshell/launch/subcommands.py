@@ -24,7 +24,7 @@ _WRITING: Final = of_groups(OUTPUT) - {"color", "theme"}
 _STATEMENTS: Final = _CLIENT_AND_MESSAGES | of_groups(CONTEXT) | _POLICY
 TAKES: Final[Mapping[str, frozenset[str]]] = {
     "fetch": (_STATEMENTS - {"yes", "read_only"}) | _READING | _WRITING | {"theme"},
-    "import": _STATEMENTS,
+    "import": _STATEMENTS - {"read_only"},
     "export": _STATEMENTS | _READING | _WRITING | {"attach", "upload_limit", "set", "echo", "stats"},
     "replay": _STATEMENTS | _READING | {"echo", "stats"},
     "download": _CLIENT_AND_MESSAGES | {"organization", "download_limit"},

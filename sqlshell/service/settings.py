@@ -152,7 +152,7 @@ NUMBERS = (
     Number("grace", "seconds to wait for running statements after SIGTERM", least=0, kind=float, flag="--grace"),
     Number(
         "statement_limit",
-        "maximum size of the SQL of a request, in millions of characters (1,048,576)",
+        "maximum size of the SQL of a request, in units of 1,048,576 characters",
         MIB,
         most=1024,
         flag="--max-statement",

@@ -19,6 +19,7 @@ from typing import Any, Final, Literal
 from msgspec import Struct
 
 from sqlshell.config.peers import command_remedy
+from sqlshell.config.settings import ON_OR_OFF
 from sqlshell.errors import UsageError
 from sqlshell.origin import Text, Trusted, trusted_text
 from sqlshell.shell.components import ShellComponents
@@ -44,7 +45,7 @@ _PLAIN_WORD: Final = re.compile(r'(?:[^\s\'"`:;\\]+|"(?:[^"]|"")*")')
 _FILES: Final = {"FILE": "file", "[FILE]": "file", "FILE...": "file", "[DIRECTORY]": "directory"}
 """Placeholders that must not be empty. An empty `[FILE...]` means no file, as in psql."""
 
-MEANINGS: Final = {"CONDITION": "a value: true or false (on/off, yes/no, 1/0)"}
+MEANINGS: Final = {"CONDITION": f"a value: {ON_OR_OFF}"}
 """The words of messages for placeholders whose names do not say what to write."""
 
 
@@ -167,7 +168,7 @@ def find(commands: Mapping[str, Command], name: str) -> Command:
         raise UsageError(f"unknown command {as_typed(name)}", there)
     # Names of other shells, such as .tables and !tables, are suggested to those who type one.
     alike = [known for known in commands if as_typed(known)[0] == as_typed(name)[0]]
-    hint = did_you_mean(name, alike, "\\? lists the commands", most=3, shown=as_typed)
+    hint = did_you_mean(name, alike, "\\? all lists the commands", most=3, shown=as_typed)
     raise UsageError(f"unknown command {as_typed(name)}", hint)
 
 

@@ -230,7 +230,7 @@ async def history(shell: CommandShell, args: Args) -> None:
 async def error_details(shell: CommandShell, args: Args) -> None:
     """Show the last error again in full.
 
-    As with -v, this includes the line of the statement, the service's own message, the meaning of the sqlState, and the
+    As with -v, this includes the line of the statement, the service's own message, the meaning of the SQLSTATE, and the
     ID of the statement.
     """
     shell.print((shell.diagnostics.last_error() or "there is no previous error") + "\n")

@@ -111,7 +111,8 @@ async def _sample_data(shell: CommandShell, *, remove: bool = False) -> None:
 
     schema = sample_data.SCHEMA
     if engine := await engine_of(shell.session):
-        raise UsageError(f"\\demo requires DuckDB; this is {engine}", "start DuckDB with: sqlshell")
+        product, _ = DOCUMENTED.get(engine, (engine, ""))
+        raise UsageError(f"\\demo requires DuckDB; this is {product}", "start DuckDB with: sqlshell")
     if shell.session.state.transaction.state:
         raise UsageError("\\demo cannot run in a transaction", "end it with COMMIT or ROLLBACK")
     try:
@@ -181,7 +182,7 @@ async def tutorial(shell: CommandShell, args: Args) -> None:
         (f"\n{number}/{len(TOUR)}  {text}\n> {script}".replace("\n  ", "\n>   "), Trusted(f"{script}\n"))
         for number, (text, script) in enumerate(TOUR, 1)
     ]
-    end = "\nEnd of the tour. \\demo off removes the data, \\? lists the commands, \\h the statements."
+    end = "\nEnd of the tour. \\demo off removes the data, \\? lists the usual commands, \\h the statements."
     await _sample_data(shell)
     await shell.run_steps([*steps, (end, EMPTY)])
 

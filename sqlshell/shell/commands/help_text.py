@@ -115,7 +115,9 @@ def first_steps(width: int) -> str:
         else:
             lines += wrapped(does, width, " " * WIDEST_STEP, first=head)
     return (
-        "\n".join(["First steps:", *lines, *wrapped("\\tutorial is a tour, \\? lists the commands, \\q exits.", width)])
+        "\n".join(
+            ["First steps:", *lines, *wrapped("\\tutorial is a tour, \\? lists the usual commands, \\q exits.", width)]
+        )
         + "\n"
     )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from sqlshell.config.peers import variable_remedy
-from sqlshell.config.settings import VARIABLES, on_or_off
+from sqlshell.config.settings import ON_OR_OFF, VARIABLES, on_or_off
 from sqlshell.errors import ShellError, UsageError
 from sqlshell.interface.sqlstate import DONE
 from sqlshell.origin import Text, Trusted, service_text, trusted_text
@@ -206,5 +206,5 @@ def switch(text: str, name: str) -> bool:
     """Parse on or off in psql's spellings and abbreviations. Raises UsageError."""
     value = on_or_off(text)
     if value is None:
-        raise UsageError(f"{name}: invalid value {text!r}", "expected on or off (true, false, 1, 0)")
+        raise UsageError(f"{name}: invalid value {text!r}", f"expected {ON_OR_OFF}")
     return value

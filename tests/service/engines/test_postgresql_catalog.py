@@ -241,7 +241,7 @@ def test_what_a_transaction_has_created_is_described(program: Program, postgresq
 
 def test_sample_data_is_refused(program: Program, postgresql_database: str) -> None:
     done = program(postgresql_database, "-c", "\\demo")
-    assert done.code != 0 and "this is postgresql" in done.err
+    assert done.code != 0 and "this is PostgreSQL" in done.err
 
 
 def test_completion_knows_what_the_server_has(postgresql_catalog: str) -> None:

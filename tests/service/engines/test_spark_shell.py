@@ -84,4 +84,4 @@ def test_catalog_commands_tell_what_the_server_has_or_that_it_has_none(program: 
     assert "name,type,nullable,comment\na,int,false,the a\n" in done.out
     assert "listed,table" in done.out and "\nof_catalog\n" in done.out and "CREATE TABLE" in done.out
     assert done.err.count("error[0A000]: ") == 5 and "42601" not in done.err, done.err
-    assert 'no relation matches "nowhere"' in done.err and "this is spark" in done.err
+    assert 'no relation matches "nowhere"' in done.err and "this is Spark" in done.err
