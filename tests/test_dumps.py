@@ -163,7 +163,7 @@ from f;
     done = program("-q", "--format", "csv", "--on-error", "continue", stdin=script)
     assert (done.code, done.out) == (1, 'a,b,c\n1,"",\n2,"",""\n')
     assert 'cannot be loaded: STDIN, line 1, column "a": cannot convert' in done.err
-    assert '<stdin>:11: error: force_not_null: f has no column "nope"' in done.err
+    assert '<stdin>:11: error: COPY: FORCE_NOT_NULL: f has no column "nope"' in done.err
 
 
 @pytest.mark.slow("runs the program four times")
@@ -200,7 +200,7 @@ def test_nulls_within_quotes(program: Program, tmp_path: Path) -> None:
     done = program(*made, "\\copy f from w.csv (force_null (n))")
     assert done.code == 1 and "w.csv, line 4, column \"n\": cannot convert 'x' to INTEGER" in done.err, done
     done = program(*made, "\\copy f from w.csv (force_null (m))")
-    assert (done.code, 'force_null: f has no column "m"' in done.err) == (2, True), done
+    assert (done.code, 'COPY: FORCE_NULL: f has no column "m"' in done.err) == (2, True), done
 
 
 def test_an_unknown_option_of_copy_is_named(program: Program, served: Served, tmp_path: Path) -> None:

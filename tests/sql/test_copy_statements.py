@@ -101,7 +101,7 @@ def test_options(text: str, options: dict[str, str]) -> None:
         ("copy t to 'f' (format csv header)", "COPY: expected \",\" or \")\", found 'header'", "example:"),
         ("copy t to 'f' (format)", "COPY: FORMAT requires a value", "example:"),
         ("copy t to 'f' (format csv) x", "COPY: unexpected 'x'", "example:"),
-        ("copy t to 'f' (Colour red)", "COPY: unknown option 'Colour'", "options: allow_quoted_nulls, create,"),
+        ("copy t to 'f' (Colour red)", "COPY: unknown option 'Colour'", "options: ALLOW_QUOTED_NULLS, CREATE,"),
         ("copy t to 'f' colour", "COPY: unknown option 'colour'", "example:"),
         ("copy t to 'f' (header maybe)", "COPY: HEADER must be true or false, not 'maybe'", "example:"),
         ("copy t to 'f' null x", "COPY: null takes a string in quotes, found 'x'", "example:"),

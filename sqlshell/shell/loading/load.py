@@ -380,7 +380,8 @@ def _check_date_order(file: str, looked: FileLayout, matched: ColumnMatch) -> No
             raise UsageError(
                 f'{file}, column "{source.name}": the dates are not in the form YYYY-MM-DD, so the order of day and '
                 "month is ambiguous",
-                "nothing was sent; add `csv header` so that the server reads the file: \\copy … from FILE csv header",
+                "nothing was sent; to let the server read the dates, use --with 'FORMAT csv, HEADER' "
+                "(in \\copy: csv header)",
             )
 
 

@@ -268,7 +268,7 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
     known = {"*", *(column.name.lower() for column in table)}
     for option, listed in (("force_not_null", request.force_not_null), ("force_null", request.force_null)):
         if unknown := next((name for name in listed if name not in known), ""):
-            raise UsageError(f'{option}: {request.table} has no column "{unknown}"')
+            raise UsageError(f'COPY: {option.upper()}: {request.table} has no column "{unknown}"')
     if not looked.columns:
         return ColumnMatch(())
     if looked.named and (request.columns or request.format not in {"csv", "text"} or _known(looked, wanted)):

@@ -31,6 +31,18 @@ _TRUE: Final = frozenset({"true", "on", "1", "yes", "match"})
 _FALSE: Final = frozenset({"false", "off", "0", "no"})
 _ESCAPES: Final = {"t": "\t", "n": "\n", "r": "\r", "b": "\b", "f": "\f"}
 _HINT: Final = "example: \\copy t FROM 'file.csv' WITH (FORMAT csv, HEADER)"
+_EXAMPLES: Final = {
+    "delimiter": "';'",
+    "null": "'NULL'",
+    "quote": "'\"'",
+    "escape": "'\\'",
+    "encoding": "'UTF8'",
+    "format": "csv",
+    "max_errors": "10",
+    "rejects": "'rejects.csv'",
+    "if_unknown": "skip",
+}
+"""Values of the options that are not flags; those of the others are columns."""
 
 
 class CopyStatement(Struct, frozen=True):
@@ -304,11 +316,12 @@ class _Reader:
 
 def _set(given: dict[str, str], name: str, value: str | None, written: str) -> None:
     if name not in _ALL:
-        raise UsageError(f"COPY: unknown option {written!r}", f"options: {', '.join(sorted(_ALL))}")
+        raise UsageError(f"COPY: unknown option {written!r}", f"options: {', '.join(sorted(_ALL)).upper()}")
+    example = f"example: {written.upper()} {_EXAMPLES.get(name, '(a, b)')}"
     if value is None:
-        raise UsageError(f"COPY: {written.upper()} requires a value", _HINT)
+        raise UsageError(f"COPY: {written.upper()} requires a value", example)
     if name == "rejects" and not value:
-        raise UsageError(f"COPY: the file name of {written.upper()} is empty", _HINT)
+        raise UsageError(f"COPY: the file name of {written.upper()} is empty", example)
     if name in _FLAGS:
         if value.lower() not in _TRUE | _FALSE:
             raise UsageError(f"COPY: {written.upper()} must be true or false, not {value!r}", _HINT)
