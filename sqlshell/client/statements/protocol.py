@@ -424,16 +424,16 @@ def columns_of(head: StatementHead, width: int) -> list[Column]:
 def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str, statement_id: str) -> Fail:
     detail, trace = read_error(headers, body)
     where = Where(statement_id=statement_id)
-    tail = f": {detail}" if detail else ""
-    traced = f"traceID {trace}" if trace else ""
+    traced = f" (traceID {trace})" if trace else ""
+    tail = f": {detail}{traced}" if detail else traced
     match status:
         case 400:
-            return Fail(ServiceError(f"{base} refused the request{tail or ' (400)'}", traced, where))
+            return Fail(ServiceError(f"{base} refused the request{tail or ' (400)'}", where=where))
         case 401:
             hint = "set SQLSHELL_TOKEN, or use --token-file FILE, with the URL as TARGET"
             # RFC 6750, section 3.1: there is an error code where a token was sent, and only there.
             sent = "error=" in headers.get("www-authenticate", "error=")
-            said = f"rejected the token{tail}" if sent else "requires a token"
+            said = f"rejected the token{tail}" if sent else f"requires a token{traced}"
             return Fail(NotAuthenticated(f"{base} {said}", hint, where))
         case 403:
             hint = "the token may lack the required permission: use another role or token"
@@ -452,7 +452,7 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
                 ServiceError(f"the statement is too large for {base}{tail}", "split it into smaller statements", where)
             )
         case 421:
-            hint = "check the URL; for sqlshell serve, add --allow-host NAME" + (f"; {traced}" if traced else "")
+            hint = "check the URL; for sqlshell serve, add --allow-host NAME"
             return Fail(ServiceError(f"{base} does not serve this host name{tail}", hint, where))
         case 429 | 503:
             hint = "try again in a moment"
@@ -461,11 +461,11 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
         hint = "redirects are not followed, to protect the token"
         if location := headers.get("location"):
             hint += "; use that URL if you trust it"
-            return Fail(ServiceError(f"{base} redirects to {location!r}", hint, where))
-        return Fail(ServiceError(f"{base} sent a redirect without a location ({status})", hint, where))
+            return Fail(ServiceError(f"{base} redirects to {location!r}{traced}", hint, where))
+        return Fail(ServiceError(f"{base} sent a redirect without a location ({status}){traced}", hint, where))
     if status >= 500:
-        return Fail(ServiceError(f"{base} responded with {status}{tail}", traced or "try again later", where))
-    return Fail(ServiceError(f"{base} responded with {status}{tail}", traced, where))
+        return Fail(ServiceError(f"{base} responded with {status}{tail}", "try again later", where))
+    return Fail(ServiceError(f"{base} responded with {status}{tail}", where=where))
 
 
 def read_error(headers: Mapping[str, str], body: Body) -> tuple[str, str]:

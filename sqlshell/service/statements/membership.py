@@ -263,9 +263,9 @@ class Membership:
         dead = await cluster.run_async(cluster.take_over)
         if dead:
             _log.warning(
-                "the processes at %s have not reported for %g seconds; this process ends or continues their statements",
-                ", ".join(sorted(set(dead))),
+                "no report for %g s from: %s; this process ends or continues their statements",
                 LEASE_SECONDS,
+                ", ".join(sorted(set(dead))),
             )
             self._next_sweep = 0.0
         await cluster.run_async(cluster.tidy)

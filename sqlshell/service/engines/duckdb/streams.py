@@ -225,7 +225,8 @@ def _check(connection: duckdb.DuckDBPyConnection, node: Any) -> None:
     elif node["from_table"].get("type") != "BASE_TABLE":
         reason = "a join or subquery"
     elif node["modifiers"]:
-        reason = " and ".join(sorted({item["type"].replace("_MODIFIER", "") for item in node["modifiers"]}))
+        kinds = [item["type"].removesuffix("_MODIFIER") for item in node["modifiers"]]
+        reason = " and ".join("ORDER BY" if kind == "ORDER" else kind.replace("_", " ") for kind in kinds)
     elif node["group_expressions"] or node["group_sets"] or node["having"]:
         reason = "GROUP BY"
     elif node["sample"] or node["qualify"] or node["from_table"]["sample"]:
@@ -243,7 +244,9 @@ def _check(connection: duckdb.DuckDBPyConnection, node: Any) -> None:
             ).fetchone()
             reason = f"the aggregate {aggregate[0]}" if aggregate else ""
     if reason:
-        raise Failure(sqlstate.UNSUPPORTED, f"{reason} is not supported: {NOT_HERE}")
+        raise Failure(
+            sqlstate.UNSUPPORTED, f"{reason} {'are' if ' and ' in reason else 'is'} not supported: {NOT_HERE}"
+        )
 
 
 def _functions(tree: Any) -> Iterator[str]:

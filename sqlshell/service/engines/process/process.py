@@ -122,7 +122,7 @@ class Process:
             # The process did not read what was sent.
             raise ProcessEnded(begun=False) from None
         except msgspec.MsgspecError as error:
-            self.kill(f"invalid reply from the engine's process: {error}")
+            self.kill(f"the engine's process sent an invalid reply: {error}")
             raise ProcessEnded(begun=True) from None
 
     def result(self, answer: Answer, kind: Any) -> Any:
@@ -219,8 +219,8 @@ class Process:
             self._why = self._why or failure.message
         except (OSError, ValueError, msgspec.MsgspecError) as error:
             started = self._child is not None
-            what = "invalid message from the engine's process" if started else "cannot start the engine's process"
-            self.kill(f"{what}: {error}")
+            what = "sent an invalid message" if started else "could not be started"
+            self.kill(f"the engine's process {what}: {error}")
         finally:
             self._why = self._ended(self._child.wait() if self._child is not None else 0)
             self._gone.set()
