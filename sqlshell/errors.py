@@ -183,6 +183,8 @@ MISSING: Final = "no such file or directory"
 
 def reason(error: Exception) -> str:
     """The operating system's description of an error, without its number and a capital at its beginning."""
+    if isinstance(error, UnicodeDecodeError):
+        return f"invalid {error.encoding.upper()}"
     if isinstance(error, UnicodeEncodeError):
         return f"the text contains {describe_surrogate(error)}"
     if isinstance(error, OSError) and error.errno == errno.EBADF:

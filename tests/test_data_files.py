@@ -93,11 +93,13 @@ def test_data_on_stdin_are_a_view(program: Program, tmp_path: Path) -> None:
         (("stdin.csv", "https://host/v2", "-c", "select 1"), "", "'https://host/v2' is not a data file"),
         (("jobs", "https://host/v2"), "", "help: write a command of the shell as -c '\\jobs'"),
         (("jobs",), "", "help: write a command of the shell as -c '\\jobs'"),
+        (("x",), "", "error: the directory x contains no data file\nhelp: data files end in"),
         (("-", "--input-format", "json", "-c", "from stdin"), "a,b\n", "error: stdin, record 1, byte 1"),
     ],
 )
 def test_targets_that_cannot_be(program: Program, tmp_path: Path, argv: tuple[str, ...], data: str, said: str) -> None:
     tmp_path.joinpath("stdin.csv").write_text("a\n1\n")
+    tmp_path.joinpath("x").mkdir()
     done = program(*argv, stdin=data)
     assert (done.code, done.out) == (2, "")
     assert said in done.err

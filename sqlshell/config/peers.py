@@ -58,7 +58,7 @@ REFUSED_OPTIONS: Final[Mapping[str, str]] = {
     "-U --username": _URL,
     "-w --no-password": "omit it: sqlshell asks for a password only at a terminal",
     "-W --password": "omit it: at a terminal, sqlshell asks for a password that the server requires",
-    "-b --echo-errors": "omit it: an error shows the line of the statement that failed",
+    "-b --echo-errors": "omit it: an error names the line in the script; -v also shows it",
     "-E --echo-hidden": "use -vv, which prints the requests to the service",
     "-L --log-file": "use -c '\\log FILE' before the other scripts, or \\log FILE at the prompt",
     "-n --no-readline": "omit it: only the prompt edits lines; for a script, use -f FILE or stdin",

@@ -288,7 +288,7 @@ def _elsewhere(present: Connection, given: Sequence[Trusted]) -> Trusted:
     if present.url_of_other_database is None:
         raise UsageError(
             "\\c: a user, host and port can be given only when the shell is connected to PostgreSQL",
-            "give a URL, such as \\c postgresql://user@host:port/database, and a name with spaces in quotes",
+            "give a URL, such as \\c postgresql://user@host:port/database; put a name with spaces in quotes",
         )
     words = ["" if word == "-" else word for word in given]
     if (port := "".join(words[3:])) and not (port.isascii() and port.isdecimal()):

@@ -147,9 +147,8 @@ def read_token(path: str, warn: Callable[[str], None]) -> str:
         text = file.read_text(encoding="utf-8").strip()
         mode = file.stat().st_mode
     except (OSError, UnicodeDecodeError) as error:
-        why = reason(error) if isinstance(error, OSError) else "invalid UTF-8"
         hint = "check the path in --token-file or token_file" if isinstance(error, FileNotFoundError) else ""
-        raise UsageError(f"cannot read token file {path}: {why}", hint) from None
+        raise UsageError(f"cannot read token file {path}: {reason(error)}", hint) from None
     if not text or len(text.split()) != 1:
         raise UsageError(f"token file {path} does not contain exactly one token", "expected one line with the token")
     if os.name == "posix" and mode & (stat.S_IRGRP | stat.S_IROTH | stat.S_IWGRP | stat.S_IWOTH):

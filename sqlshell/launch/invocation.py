@@ -489,11 +489,11 @@ def _terminal_for_stdin(stdin: TextIO) -> None:
 
 
 def _command_hint(words: Sequence[str]) -> str:
-    """The hint for a backslash command in the place of a TARGET; "" if there is none."""
+    """The hint for a backslash command in the place of a TARGET that does not exist; "" if there is none."""
     from sqlshell.shell.commands import BUILTIN
 
     names = {item.name for item in BUILTIN}
-    command = next((word for word in words if word in names), "")
+    command = next((word for word in words if word in names and not Path(word).exists()), "")
     return f"write a command of the shell as -c '\\{command}'" if command else ""
 
 

@@ -32,7 +32,7 @@ def test_crosstab(program: Program) -> None:
         ("\\crosstab", "no statement has returned rows"),
         ("\\chart", "no statement has returned rows"),
         ("\\local select 1 from _", "no statement has returned rows"),
-        ("select 1 as a; \\local select 1 from _3", "available results: 1"),
+        ("select 1 as a; \\local select 1 from _3", "_3 is not available: there is only 1 result\nhelp: use _\n"),
         ("\\local", "requires a statement"),
         ("select 'x' as a \\chart", "requires a numeric column"),
         ("select 1 as a where false \\chart", "no rows to draw"),

@@ -50,7 +50,7 @@ async def mark_own(shell: CommandShell, args: Args) -> None:
             f"{expression!r} is not a valid regular expression: {error}", "example: '[a-z0-9_]+[.]csv'"
         ) from None
     if not matches:
-        raise UsageError(f"the value of {name} does not match {expression}", f"\\echo :{name} shows it")
+        raise UsageError(f"the value of {name} does not match {expression!r}", f"\\echo :{name} shows it")
     shell.set_variable(name, trusted_text(Trusted(shell.variables[name].text)))
 
 

@@ -128,11 +128,11 @@ class ResultHistory:
         if name not in NAMES:
             raise UsageError(f"unknown result {name}", f"expected {NAMES[0]}, {NAMES[1]}, … or {NAMES[-1]}")
         number = NAMES.index(name)
-        if number >= len(self._entries):
-            raise UsageError(
-                "no statement has returned rows yet"
-                if not self._entries
-                else f"{name} is not available; available results: {len(self._entries)}",
-                "run a statement first: select …;",
-            )
+        kept = len(self._entries)
+        if not kept:
+            raise UsageError("no statement has returned rows yet", "run a statement first: select …;")
+        if number >= kept:
+            there = f"there {'is' if kept == 1 else 'are'} only {format_count(kept, 'result')}"
+            last = f" to {NAMES[kept - 1]}" if kept > 1 else ""
+            raise UsageError(f"{name} is not available: {there}", f"use {NAMES[0]}{last}")
         return self._entries[number]

@@ -81,7 +81,7 @@ class DryRun(Submitter):
         depends on a result or on such a command is false.
         """
         if "`" in args and (commands := commands_in(args)):
-            meant = "used as written" if name == "set" else "the condition counts as false"
+            meant = "its text is used as the value" if name == "set" else "the condition counts as false"
             self._diagnostics.warn_here(f"the command {commands[0]} is not run; {meant}")
             return quoted_commands(args) if name == "set" else Trusted("false")
         if name not in _CONDITIONS or not self._depends or not undefined(Lexed(Text(args)), self._variables):

@@ -18,7 +18,10 @@ if TYPE_CHECKING:
     from sqlshell.sql.analysis.lexed import Sql
 
 TYPE_NAME = "type-name"
-PATTERNS = "such as DROP, DROP TABLE, TRUNCATE, DELETE, DELETE WITHOUT WHERE, UPDATE WITHOUT WHERE, WRITE"
+_EXPECTED = (
+    "write kinds such as DROP, DROP TABLE, TRUNCATE, DELETE, DELETE WITHOUT WHERE, UPDATE WITHOUT WHERE, WRITE; "
+    f'or only "{TYPE_NAME}", to be asked for every statement that writes'
+)
 
 SHOWN_LENGTH = 240
 """Maximum characters of a statement in the question."""
@@ -39,7 +42,7 @@ def check_patterns(patterns: Sequence[str], place: str) -> None:
     for pattern in patterns:
         if not is_pattern(pattern):
             near = "".join(nearest(pattern, [TYPE_NAME])) or nearest_pattern(pattern)
-            hint = f'did you mean "{near}"?' if near else f'{PATTERNS}, or "{TYPE_NAME}" alone'
+            hint = f'did you mean "{near}"?' if near else _EXPECTED
             raise UsageError(f"{place}: {pattern!r} is not a kind of statement", hint)
 
 

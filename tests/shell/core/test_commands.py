@@ -120,7 +120,7 @@ def test_files_wait_for_the_statement_that_names_them(tmp_path: Path) -> None:
             "error: '[' is not a valid regular expression: unterminated character set at position 0\n"
             "help: example: '[a-z0-9_]+[.]csv'\n",
         ),
-        ("\\set x 12\n\\trust x 1", "error: the value of x does not match 1\nhelp: \\echo :x shows it\n"),
+        ("\\set x 12\n\\trust x 1", "error: the value of x does not match '1'\nhelp: \\echo :x shows it\n"),
         ("\\set x 12\n\\trust x [0-9]+", ""),
     ],
 )

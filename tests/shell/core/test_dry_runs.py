@@ -48,7 +48,7 @@ def test_a_statement_without_an_end_is_printed_with_one() -> None:
         (
             "\\set d `touch 'a b'` c\nselect :'d';",
             "-- x.sql:2\nselect '`touch ''a b''`c';\n",
-            "`touch 'a b'` is not run; used as written",
+            "`touch 'a b'` is not run; its text is used as the value",
         ),
         (
             "\\if `touch never`\nselect 1;\n\\else\nselect 2;\n\\endif\n",

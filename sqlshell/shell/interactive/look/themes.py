@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from sqlshell.errors import UsageError
+from sqlshell.errors import UsageError, reason
 from sqlshell.text import did_you_mean
 
 if TYPE_CHECKING:
@@ -135,7 +135,7 @@ def read(path: Path) -> Theme:
     try:
         table = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UsageError(f"{path}: {error}") from None
+        raise UsageError(f"{path}: {reason(error)}") from None
     lines = path.read_text(encoding="utf-8").splitlines()
 
     def at(key: str) -> str:
