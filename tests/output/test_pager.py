@@ -119,7 +119,9 @@ def test_a_pager_of_the_user_is_started_as_it_is(scripted: type[Scripted]) -> No
         ("less -SRXF", True),
         ("less -R", True),
         ("less --RAW-CONTROL-CHARS", True),
-        ("less", False),
+        ("less", True),
+        ("/usr/bin/less -FRX", True),
+        ("LESS=-i less", False),
         ("more", False),
     ],
 )
@@ -127,8 +129,17 @@ def test_pagers_that_show_colors(
     scripted: type[Scripted], monkeypatch: pytest.MonkeyPatch, text: str, terminal: bool
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.delenv("LESS", raising=False)
     assert ScreenSink(Terminal(), text, sys.stdin).terminal is terminal
     assert not ScreenSink(io.BytesIO(), text, sys.stdin).terminal
+
+
+def test_less_has_the_options_of_its_variable(scripted: type[Scripted], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    for options, terminal in (("-iR", True), ("FRX", True), ("-i", False)):
+        monkeypatch.setenv("LESS", options)
+        sink = ScreenSink(Terminal(), "less", sys.stdin)
+        assert (sink.terminal, sink.shares_terminal) == (terminal, True)
 
 
 def test_without_less_the_terminal_shows_colors(scripted: type[Scripted], monkeypatch: pytest.MonkeyPatch) -> None:

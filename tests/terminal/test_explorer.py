@@ -142,12 +142,12 @@ def test_a_key_at_the_prompt_opens_the_last_result_and_leaves_what_is_typed(tmp_
     terminal.wait("row 1 of 3")
     terminal.type("jjlll")
     # The first column stays when the last one is reached.
-    shown = terminal.wait("row 3 of 3 │ column 4 of 4: b varchar")
+    shown = terminal.wait("row 3 of 3 │")
     assert shown.split("\n")[0].split("│")[0].strip() == "id"
     terminal.type("q")
     terminal.wait("> select half of it")
     terminal.type("\x1b[15~")
-    terminal.wait("row 3 of 3 │ column 4 of 4: b varchar")
+    terminal.wait("row 3 of 3 │")
     terminal.type("q")
     terminal.wait("> select half of it")
     terminal.type("\x15select 40 + 2 as answer;\r")

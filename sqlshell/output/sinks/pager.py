@@ -24,6 +24,9 @@ DEFAULT = "less -SRXF"
 DEFAULT_FOR_WIDE = "less -SRX"
 """Without F: less counts a chopped line as one line, so it would exit at once, with the lines cut off."""
 
+LESS = "R"
+"""The options of less where the user has none: colors, as in git."""
+
 WITH_KEY = "{command} -fL{prompt} /dev/stdin"
 """less runs no editor on a file without a name; its key for the explorer is one. -L: no program prepares this file."""
 PROMPT = " '-Ps?e(END) .{rows}?ltlines %lt-%lb, .q quits, B explores'"
@@ -83,8 +86,11 @@ class ScreenSink(Sink):
     @property
     def terminal(self) -> bool:
         """The default pager shows colors, and so does any other that is configured to."""
-        plain = self._command in {"", DEFAULT} or " -R" in self._command or "raw-control" in self._command.lower()
-        return self._screen.terminal and plain
+        return self._screen.terminal and (not self._command or _shows_colors(self._command))
+
+    @property
+    def shares_terminal(self) -> bool:
+        return self._screen.terminal
 
     @property
     def blocking(self) -> bool:
@@ -155,7 +161,7 @@ class ScreenSink(Sink):
         held, self._held_back = self._held_back, b""
         self._terminal_lent.enter_context(lent_terminal(self._stdin))
         try:
-            environment = {"LESSCHARSET": "utf-8"} | dict(os.environ)
+            environment = {"LESSCHARSET": "utf-8", "LESS": LESS} | dict(os.environ)
             started = f"exec {command}" if _SIMPLE.fullmatch(command) else command
             if (key := self._create_key(command, environment)) is not None:
                 own = "P" in environment.get("LESS", "")
@@ -289,6 +295,14 @@ def has_header(version: str) -> bool:
     """Whether a version of less can keep lines and columns in view."""
     match = re.match(r"less (\d+)", version)
     return match is not None and int(match[1]) >= 600
+
+
+def _shows_colors(command: str) -> bool:
+    """Whether a pager passes colors on: less with -R, also in its variable, or another one with such options."""
+    program, _, options = command.partition(" ")
+    if Path(program).name == "less":
+        options += f" -{os.environ.get('LESS', LESS).lstrip('-')}"
+    return re.search(r"(?:^|\s)-\w*R", options) is not None or "raw-control" in options.lower()
 
 
 def screen_lines(data: bytes, width: int, enough: int) -> int:

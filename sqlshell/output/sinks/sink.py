@@ -50,6 +50,11 @@ class Sink:
         return False
 
     @property
+    def shares_terminal(self) -> bool:
+        """Whether the output comes to the terminal, on which nothing else may be drawn meanwhile."""
+        return self.terminal
+
+    @property
     def closed(self) -> bool:
         """Whether it is already known that the reader has exited."""
         return False

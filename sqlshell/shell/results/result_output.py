@@ -331,7 +331,7 @@ class ResultOutput:
         running, progress = self._session.running, self._front_end.progress
         if running is None or not progress.live:
             return None
-        shares_screen = sink.terminal or sink.blocking or (sink is self._plain and self.piped)
+        shares_screen = sink.shares_terminal or sink.blocking or (sink is self._plain and self.piped)
         if shares_screen or result.endless is not None:
             progress.clear()
             return None
