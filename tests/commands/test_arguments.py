@@ -142,7 +142,7 @@ def test_the_list_of_commands_is_short_and_cut_in_no_word(program: Program, colu
     ],
 )
 def test_commands_of_other_shells(program: Program, text: str, message: str) -> None:
-    done = program("-q", stdin=f"{text}\n")
+    done = program(stdin=f"{text}\n")
     assert done.code == 0, done.err
     assert message in done.out + done.err
     assert "select 1" not in done.out

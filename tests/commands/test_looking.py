@@ -264,7 +264,7 @@ def test_letters_stand_together(program: Program) -> None:
     head = "schema,name,type\n"
     unaligned = c.replace(",", "|")
     assert done.out == f"{head}{a}{b}{head}{a}{b}{c}{head}{unaligned}"
-    assert done.err == "Format is unaligned.\nTuples only is on.\nFormat is table.\nFormat is table.\n"
+    assert done.err == "Format is table.\n"
 
 
 def test_quoted_names_are_meant_exactly(program: Program) -> None:

@@ -28,9 +28,9 @@ _LABELS: Final[Mapping[str, str]] = {
 
 
 def _set(shell: CommandShell, name: str, value: object) -> None:
-    """Set an option, and report its new value."""
+    """Set an option, and report its new value, unless -q is set."""
     shell.set_options({name: value})
-    shell.say(_said(name, shown(DISPLAY[name], value)))
+    shell.diagnostics.report(_said(name, shown(DISPLAY[name], value)))
 
 
 def _said(name: str, text: str) -> str:
@@ -117,7 +117,7 @@ async def rows_only(shell: CommandShell, args: Args) -> None:
     if not args.name.startswith("."):
         header = not (args[0] == "on" if args else shell.session.options.header)
         shell.set_options({"header": header})
-        shell.say(_said("tuples_only", SWITCH.shown(not header)))
+        shell.diagnostics.report(_said("tuples_only", SWITCH.shown(not header)))
         return
     _set(shell, "header", args[0] == "on" if args else not shell.session.options.header)
 
@@ -153,9 +153,12 @@ async def pset(shell: CommandShell, args: Args) -> None:
     elif isinstance(value, bool):
         value = not value
     text = shown(setting, not value if inverted else value) if value is not None else "the default of the format"
+    sentence = _said("tuples_only" if inverted else name, text)
     if len(args) > 1 or value != before:
         shell.set_options({name: value})
-    shell.say(_said("tuples_only" if inverted else name, text))
+        shell.diagnostics.report(sentence)
+    else:
+        shell.say(sentence)
 
 
 def _warn_of_pager(shell: CommandShell, command: str) -> None:
