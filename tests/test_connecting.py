@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import duckdb
@@ -37,7 +38,7 @@ FAILING = {
     "token": "cannot read token file",
     "absent": "not a URL, profile or existing file",
     "http://127.0.0.1:9": "connection refused",
-    "held.duckdb": "in use by another process",
+    "held.duckdb": f"in use by process {os.getpid()}",
 }
 
 
