@@ -25,7 +25,7 @@ from tests.service.client import Answer, Client
 from tests.service.cluster import LEASE, Processes, killed_under_load, needs_cluster, on_postgresql, processes
 from tests.service.postgresql import database, needs_postgresql
 from tests.service.slow_database import SlowDatabase
-from tests.service.waiting import until
+from tests.service.waiting import suspend, until
 
 pytestmark = [needs_postgresql, needs_cluster]
 
@@ -150,7 +150,7 @@ def test_a_session_of_a_suspended_process_is_lost_while_it_is_terminated(cluster
     first, second = both(cluster)
     with first, second, Client(cluster.served[1]) as other:
         first.rows("create temporary table t (i int)")
-        cluster.served[0].process.send_signal(signal.SIGSTOP)
+        suspend(cluster.served[0].process.pid)
         try:
             other.rows(f"terminate session '{first.session}'")
             assert second.run("select i from t")["sqlState"] == "57P02"
@@ -410,7 +410,7 @@ def test_another_token_of_the_operator_is_logged(cluster: Processes, tmp_path: P
 def test_a_process_that_was_suspended_too_long_does_not_contradict_the_others(cluster: Processes) -> None:
     with Client(cluster.served[0]) as first, Client(cluster.served[1]) as second:
         slow = first.submit("select pg_sleep(3)")
-        cluster.served[0].process.send_signal(signal.SIGSTOP)
+        suspend(cluster.served[0].process.pid)
         found = second.wait(slow)
         cluster.served[0].process.send_signal(signal.SIGCONT)
         assert found["sqlState"] == "XX000"
@@ -692,7 +692,7 @@ def test_a_submission_to_a_suspended_process_is_answered_when_its_lease_ends(clu
     first, second = both(cluster)
     with first, second:
         first.rows("create table t (i int)")
-        cluster.served[0].process.send_signal(signal.SIGSTOP)
+        suspend(cluster.served[0].process.pid)
         try:
             asked = {"statement": "insert into t values (1)", "parameters": {"sessionID": second.session}}
             # Before that, the client would give up: a request that is passed on may take 60 seconds.

@@ -34,7 +34,7 @@ from sqlshell.service.engines.process.process import ALLOCATORS
 from sqlshell.service.engines.process.remote import MOST_IDLE, RemoteConnection, RemoteEngine
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.results.results import Discard, Spool
-from tests.service.waiting import until
+from tests.service.waiting import suspend, until
 
 LONG = "select i from range(100000000000) t(i) where hash(i) = 1"
 
@@ -333,7 +333,7 @@ def test_what_ignores_an_interrupt_ends_with_its_process(host: Host) -> None:
     connection = host.engine.connect()
     assert not connection.cancel(force=True)
     thread, found = begun(host, connection)
-    os.kill(host.pid, signal.SIGSTOP)
+    suspend(host.pid)
     connection.cancel()
     assert connection.progress() is None
     assert connection.cancel(force=True)
@@ -434,7 +434,7 @@ def test_garbage_is_found_when_memory_is_returned() -> None:
 def test_nothing_that_the_event_loop_calls_waits_for_a_process_that_stands_still(host: Host) -> None:
     connection = host.engine.connect()
     connection.run("select 1", RunOptions(), Discard())
-    os.kill(host.pid, signal.SIGSTOP)
+    suspend(host.pid)
     found: list[Outcome | Failure] = []
     thread = threading.Thread(target=lambda: found.append(result_of(connection, "select 2")))
     thread.start()

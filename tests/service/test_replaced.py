@@ -24,7 +24,7 @@ from tests.forked import SOURCE
 from tests.service.client import Client
 from tests.service.test_batches import post
 from tests.service.test_processes import LONG
-from tests.service.waiting import until
+from tests.service.waiting import suspend, until
 
 
 @pytest.fixture(scope="module")
@@ -188,7 +188,7 @@ def test_a_statement_that_does_not_end_in_its_time_costs_its_process(
                 assert isinstance(engine, RemoteEngine)
                 child = engine.process()._child
                 assert child is not None
-                child.send_signal(signal.SIGSTOP)
+                suspend(child.pid)
             await record.ready.wait()
             return record.sql_state
 
@@ -211,7 +211,7 @@ def test_a_statement_that_does_not_end_in_its_time_costs_its_process(
 def test_statements_that_wait_for_one_process_hold_up_no_other(place: Served, first: int) -> None:
     with Client(place) as client, Client(place) as other:
         other.rows("select 1", organization="other")
-        os.kill(first, signal.SIGSTOP)
+        suspend(first)
         try:
             waiting = [client.submit("select 1", parameters={"sessionID": f"s{number}"}) for number in range(40)]
             assert all(other.state("select 1") == "00000" for _ in range(5))

@@ -19,6 +19,7 @@ from sqlshell.service.failure import Failure
 from sqlshell.service.storage.sqlite import SqliteStorage
 from sqlshell.service.storage.storage import Duplicate, Storage, Unreachable
 from tests.service.postgresql import needs_postgresql
+from tests.service.waiting import suspend
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=needs_postgresql)])
@@ -108,7 +109,7 @@ def test_a_database_that_stopped_responding_is_asked_by_a_thread_before_an_event
         async def on_a_loop() -> None:
             backends = [storage.read(here)[0][0], (await asyncio.to_thread(storage.read, here))[0][0]]
             for backend in backends:
-                os.kill(backend, signal.SIGSTOP)
+                suspend(backend)
             try:
                 with pytest.raises(Unreachable):
                     storage.read("SELECT 1")
@@ -133,7 +134,7 @@ def test_one_connection_that_does_not_respond_holds_up_no_other_call(postgresql_
 
         async def on_a_loop() -> None:
             (backend,) = (await storage.run_async(lambda: storage.read("SELECT pg_backend_pid()")))[0]
-            os.kill(backend, signal.SIGSTOP)
+            suspend(backend)
             try:
                 held_up = asyncio.ensure_future(storage.run_async(lambda: storage.read("SELECT 1")))
                 while storage._of_threads.qsize() == CONNECTIONS:  # noqa: ASYNC110
