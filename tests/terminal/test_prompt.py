@@ -65,7 +65,7 @@ def test_commands_and_their_arguments_are_completed(terminal: Terminal) -> None:
     terminal.wait("List the output formats")
     terminal.type("\t cs")
     terminal.wait("comma")
-    terminal.type("\t\r\r\\pset format\r")
+    terminal.type("\t\r\r")
     terminal.wait("Format is csv")
 
 

@@ -28,9 +28,14 @@ _LABELS: Final[Mapping[str, str]] = {
 
 
 def _set(shell: CommandShell, name: str, value: object) -> None:
-    """Set an option, and report its new value, unless -q is set."""
+    """Set an option, and report its new value."""
     shell.set_options({name: value})
-    shell.diagnostics.report(_said(name, shown(DISPLAY[name], value)))
+    _acknowledge(shell, _said(name, shown(DISPLAY[name], value)))
+
+
+def _acknowledge(shell: CommandShell, sentence: str) -> None:
+    """Say that an option was set; in a script, -q leaves it out."""
+    (shell.say if shell.at_prompt else shell.diagnostics.report)(sentence)
 
 
 def _said(name: str, text: str) -> str:
@@ -117,7 +122,7 @@ async def rows_only(shell: CommandShell, args: Args) -> None:
     if not args.name.startswith("."):
         header = not (args[0] == "on" if args else shell.session.options.header)
         shell.set_options({"header": header})
-        shell.diagnostics.report(_said("tuples_only", SWITCH.shown(not header)))
+        _acknowledge(shell, _said("tuples_only", SWITCH.shown(not header)))
         return
     _set(shell, "header", args[0] == "on" if args else not shell.session.options.header)
 
@@ -156,7 +161,7 @@ async def pset(shell: CommandShell, args: Args) -> None:
     sentence = _said("tuples_only" if inverted else name, text)
     if len(args) > 1 or value != before:
         shell.set_options({name: value})
-        shell.diagnostics.report(sentence)
+        _acknowledge(shell, sentence)
     else:
         shell.say(sentence)
 
