@@ -207,7 +207,7 @@ def test_rc_runs_first(opened: Open, tmp_path: Path) -> None:
     folder.mkdir(parents=True)
     folder.joinpath("rc.sql").write_text("create table from_rc as select 5 as five;\n\\x on\n")
     terminal = opened("-q")
-    terminal.wait("Expanded display is on")
+    terminal.wait(">")
     terminal.enter("from from_rc;")
     terminal.wait("RECORD 1")
     other = opened("-q", "--no-rc")
