@@ -462,7 +462,7 @@ def _http_failure(status: int, headers: Mapping[str, str], body: Body, base: str
         if location := headers.get("location"):
             hint += "; use that URL if you trust it"
             return Fail(ServiceError(f"{base} redirects to {location!r}{traced}", hint, where))
-        return Fail(ServiceError(f"{base} sent a redirect without a location ({status}){traced}", hint, where))
+        return Fail(ServiceError(f"{base} sent a redirect without a location{traced or f' ({status})'}", hint, where))
     if status >= 500:
         return Fail(ServiceError(f"{base} responded with {status}{tail}", "try again later", where))
     return Fail(ServiceError(f"{base} responded with {status}{tail}", where=where))

@@ -15,6 +15,7 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
+from sqlshell.runtime.event_loops import spawn
 from sqlshell.service.engines.engine import CatalogQuery, Engine, LocalEngine, LocalSession, Relation, StreamQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.settings import limit_note
@@ -91,6 +92,8 @@ class Streams:
         self._news = asyncio.Event()
         """Set, and replaced by another one, at the next change."""
         self._turns = asyncio.Semaphore(TOGETHER)
+        self._abandoned: set[asyncio.Task[None]] = set()
+        """The ends of evaluations whose readers have left."""
 
     def add(self, relation: Relation) -> None:
         """Add a new stream."""
@@ -219,9 +222,7 @@ class Streams:
         finally:
             if not running.done():
                 # Its reader has left, and nobody wants its result.
-                session.cancel()
-                running.add_done_callback(lambda left: left.cancelled() or left.exception())
-                running.add_done_callback(lambda _: session.close())
+                spawn(_abandon(session, running), self._abandoned)
             elif query.ended is None:
                 query.sessions.append(session)
             else:
@@ -231,6 +232,17 @@ class Streams:
         # The next rows may be wider.
         query.most = max(1, min(SEGMENT, fitting, in_time, 4 * count))
         return end, rows
+
+
+async def _abandon(session: LocalSession, running: asyncio.Future[Any]) -> None:
+    """Cancel rows until their evaluation has ended, and close their session: an interrupt between two steps is lost."""
+    done: set[Any] = set()
+    while not done:
+        session.cancel()
+        done, _ = await asyncio.wait({running}, timeout=AGAIN_SECONDS)
+    if not running.cancelled():
+        running.exception()
+    session.close()
 
 
 def _now() -> float:

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import contextlib
-import re
 import threading
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Final
 
 import duckdb
 
@@ -29,14 +27,11 @@ from sqlshell.service.engines.engine import (
 )
 from sqlshell.service.engines.files.data_files import explained, reader
 from sqlshell.service.engines.files.disk_space import DiskSpace
-from sqlshell.service.engines.files.failures import Cause, failure
+from sqlshell.service.engines.files.failures import Cause, failure, holder
 from sqlshell.service.engines.files.render import own
 from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.failure import Failure
 from sqlshell.sql.identifiers import always_quoted, literal, qualified
-
-_HOLDER: Final = re.compile(r"\(PID (\d+)\)")
-"""The process that has a file, as DuckDB says it."""
 
 
 class DuckdbEngine(DuckdbCatalog, ResultFiles):
@@ -242,9 +237,7 @@ def _opened(database: Path | None, temporary: Path | None, read_only: bool) -> d
                 "close the other connection or start another shell",
             ) from None
         if isinstance(error, duckdb.IOException) and Cause.OPEN_IN_ANOTHER_PROCESS.of(text):
-            holder = _HOLDER.search(text)
-            process = f"process {holder[1]}" if holder is not None else "another process"
-            raise ServiceError(f"{database} is in use by {process}", "close it in that process first") from None
+            raise ServiceError(f"{database} is in use by {holder(text)}", "close it in that process first") from None
         raise UsageError(f"cannot open {database} as a DuckDB database: {text}") from None
     root.execute("SET python_enable_replacements = false")
     # The configuration may be locked later.

@@ -16,6 +16,9 @@ HEAD: Final = 2000
 """Characters of a message that are examined: a statement can make it arbitrarily long."""
 
 
+_HOLDER: Final = re.compile(r"\(PID (\d+)\)")
+
+
 class Cause(StrEnum):
     """A cause of errors that have no class of their own, by words of their messages."""
 
@@ -37,6 +40,12 @@ class Cause(StrEnum):
     def of(self, error: object) -> bool:
         """Tell whether an error, or its message, has this cause."""
         return self.value in str(error)[:HEAD]
+
+
+def holder(error: object) -> str:
+    """Name the process that has a file, of an error OPEN_IN_ANOTHER_PROCESS."""
+    found = _HOLDER.search(str(error)[:HEAD])
+    return f"process {found[1]}" if found is not None else "another process"
 
 
 CLASSES: tuple[tuple[type[Exception], str], ...] = (
