@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from sqlshell.output.text.cells import cells
-from sqlshell.output.text.type_names import LONGEST, fitting_type, line_widths, short_type, type_lines, whole_types
+from sqlshell.output.text.type_names import (
+    LONGEST,
+    fitting_type,
+    line_widths,
+    short_type,
+    simple_type,
+    type_lines,
+    whole_types,
+)
 from sqlshell.output.writer import Screen, WriterOptions
 from sqlshell.output.writers.table import TableWriter
 from sqlshell.result import Column
@@ -87,3 +95,21 @@ def test_columns_are_widened_while_the_table_fits() -> None:
     for width, head in heads.items():
         options = WriterOptions(screen=Screen(width))
         assert drawn(TableWriter(options), columns, []).split("\n")[2] == head
+
+
+@pytest.mark.parametrize(
+    ("type_name", "shown"),
+    [
+        ("MAP(VARCHAR, INTEGER)", "map(varchar, integer)"),
+        (
+            'STRUCT(A INTEGER, "B c" VARCHAR[], D STRUCT(X DECIMAL(8,2)))[]',
+            'struct(A integer, "B c" varchar[], D struct(X decimal(8,2)))[]',
+        ),
+        ("UNION(Num INTEGER, Str VARCHAR)", "union(Num integer, Str varchar)"),
+        ("ENUM('X', 'y''(Z')", "enum('X', 'y''(Z')"),
+        ("STRUCT(", "struct("),
+        ("Weird Type", "Weird Type"),
+    ],
+)
+def test_types_of_duckdb_are_small_but_for_their_names(type_name: str, shown: str) -> None:
+    assert simple_type(type_name) == shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Final
 
 from sqlshell.interface.types import base, field_of, is_named, parts_of
 from sqlshell.output.text.cells import cells, printable
@@ -64,11 +65,33 @@ def _synonyms(type_name: str) -> list[str]:
     return [f"{name}{match[2] or match[4] or ''}{match[5]}", f"{_SHORT.get(name, name)}{match[5]}"]
 
 
+_NESTED: Final = re.compile(r"(?:STRUCT|MAP|UNION|ENUM)\(")
+"""The beginning of a nested type of DuckDB."""
+_PARTS: Final = re.compile(r"""("(?:[^"]|"")*"|'(?:[^']|'')*'|(\w+)|([(),])|.)""", re.DOTALL)
+
+
 def simple_type(type_name: str) -> str:
     """A type as in a header, in small letters; one that may contain names, in a form that is not known, as it is."""
     if _SIMPLE.fullmatch(type_name):
         return _USUAL.sub(r"\1", type_name).lower()
-    return whole_types(type_name, "")[0] if parts_of(type_name) and len(type_name) <= LONGEST else type_name
+    if parts_of(type_name) and len(type_name) <= LONGEST:
+        return whole_types(type_name, "")[0]
+    return _small(type_name) if _NESTED.match(type_name) else type_name
+
+
+def _small(type_name: str) -> str:
+    """A nested type as DuckDB writes it, such as STRUCT(A INTEGER), in small letters but for its names and labels."""
+    named, done, before = [False], [], ""
+    name_follows = False
+    for text, word, mark in _PARTS.findall(type_name):
+        done.append(word.lower() if word and not name_follows else text)
+        if mark == "(":
+            named.append(before in {"STRUCT", "UNION"})
+        elif mark == ")" and len(named) > 1:
+            named.pop()
+        name_follows = (mark in {"(", ","} and named[-1]) or (name_follows and text.isspace())
+        before = word
+    return "".join(done)
 
 
 def type_lines(type_name: str, width: int, ellipsis: str) -> list[str]:
