@@ -52,6 +52,14 @@ def any_of(words: Sequence[str]) -> str:
     return f"{', '.join(words[:-1])} or {words[-1]}"
 
 
+def how_to_install(packages: str) -> str:
+    """The help where packages are missing, for an installation with pip and for one with pipx.
+
+    It does not name sqlshell with an extra, because sqlshell on PyPI is another project.
+    """
+    return f"run: pip install {packages} (with pipx: pipx inject sqlshell {packages})"
+
+
 def not_run(*counts: tuple[int, str], before: str = "") -> str:
     """The message about items that were not run, such as `2 statements and 1 command were not run`; "" for none."""
     left = [(number, noun) for number, noun in counts if number]

@@ -20,7 +20,7 @@ from sqlshell.config.settings import PREFIX
 from sqlshell.config.values import Config
 from sqlshell.errors import UsageError, reason
 from sqlshell.runtime.files import expanded
-from sqlshell.text import MASK
+from sqlshell.text import MASK, how_to_install
 
 Warn = Callable[[str], None]
 
@@ -225,7 +225,7 @@ def keyring_token(entry: str) -> str:
         import keyring
     except ImportError:
         raise UsageError(
-            "token_keyring requires the package keyring (extra: keyring)", "run: pip install keyring"
+            "token_keyring requires the package keyring (extra: keyring)", how_to_install("keyring")
         ) from None
     try:
         token = keyring.get_password(service, user)

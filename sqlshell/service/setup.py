@@ -23,6 +23,7 @@ from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.storage.sqlite import SqliteStorage
 from sqlshell.service.storage.storage import Storage, StorageError, Unavailable
+from sqlshell.text import how_to_install
 
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 
 STORAGE = "service.sqlite"
 
-CLUSTER_HINT = "run: pip install 'psycopg[binary]' fsspec s3fs"
+CLUSTER_HINT = how_to_install("'psycopg[binary]' fsspec s3fs")
 
 
 class Peers(Struct, frozen=True):

@@ -97,6 +97,6 @@ def test_without_the_package_no_file_is_made(tmp_path: Path, monkeypatch: pytest
         monkeypatch.setitem(sys.modules, name, None)
     with pytest.raises(UsageError, match=r"requires the package backports\.zstd") as caught:
         CompressedFileSink(Trusted(str(tmp_path / "t.csv.zst")))
-    assert caught.value.hint == "write .gz, or run: pip install backports.zstd"
+    assert caught.value.hint.startswith("write .gz, or run: pip install backports.zstd (with pipx: ")
     assert list(tmp_path.iterdir()) == []
     CompressedFileSink(Trusted(str(tmp_path / "t.csv.gz"))).abort()

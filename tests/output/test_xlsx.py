@@ -226,4 +226,4 @@ def test_without_the_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "xlsxwriter", None)
     with pytest.raises(UsageError, match="the xlsx format requires the package XlsxWriter") as caught:
         XlsxWriter(WriterOptions())
-    assert caught.value.hint == "run: pip install XlsxWriter"
+    assert caught.value.hint == "run: pip install XlsxWriter (with pipx: pipx inject sqlshell XlsxWriter)"

@@ -8,6 +8,7 @@ import httpx
 
 from sqlshell.client.http.options import NetworkOptions
 from sqlshell.errors import ConnectionBroken, ConnectionFailed, NotHttp, ShellError, Unreachable, UsageError
+from sqlshell.text import how_to_install
 from sqlshell.unreachable import Cause, why_failed
 
 _PRIVATE_CA: Final = "use --ca-file FILE if it was issued by a private CA"
@@ -69,7 +70,7 @@ def failure_of(
             return UsageError(f"invalid URL {base}: {error}")
         case ImportError():
             message = f"the proxy for {base} requires a package that is not installed: {error}"
-            return UsageError(message, "run: pip install 'httpx[socks]'")
+            return UsageError(message, how_to_install("'httpx[socks]'"))
     return connection_lost(base, error)
 
 

@@ -17,6 +17,7 @@ from sqlshell.origin import Trusted
 from sqlshell.output.sinks.sink import OutputClosed, Sink, StreamSink, compression, write_error
 from sqlshell.runtime.files import check_output, descriptor, expanded, write_all
 from sqlshell.runtime.scratch import scratch
+from sqlshell.text import how_to_install
 
 LONGEST_STEM = 60
 """Characters of a file's name that the name of its temporary file contains: names have at most 255 bytes."""
@@ -187,7 +188,7 @@ def compressor(suffix: str) -> _Compressor:
     except ImportError:
         raise UsageError(
             "writing .zst files requires the package backports.zstd (extra: zstd)",
-            "write .gz, or run: pip install backports.zstd",
+            f"write .gz, or {how_to_install('backports.zstd')}",
         ) from None
     made: _Compressor = zstd.ZstdCompressor()
     return made

@@ -12,6 +12,7 @@ from sqlshell.output.typed.rows import TypedRows
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, Column, FileUnavailable, Table
 from sqlshell.sql.identifiers import literal
+from sqlshell.text import how_to_install
 
 if TYPE_CHECKING:
     import duckdb
@@ -130,7 +131,7 @@ class ArrowWriter(TypedWriter):
             import pyarrow.ipc
         except ImportError:
             raise UsageError(
-                "the arrow formats require the package pyarrow (extra: arrow)", "run: pip install pyarrow"
+                "the arrow formats require the package pyarrow (extra: arrow)", how_to_install("pyarrow")
             ) from None
         self._arrow: Any = pyarrow
         self._open_writer = pyarrow.ipc.new_stream if stream else pyarrow.ipc.new_file

@@ -17,6 +17,7 @@ from sqlshell.output.text.cells import printable
 from sqlshell.output.writer import Summary, Writer, WriterOptions
 from sqlshell.result import Batch, Column
 from sqlshell.runtime.scratch import scratch
+from sqlshell.text import how_to_install
 
 MOST_ROWS = 1_048_576
 MOST_COLUMNS = 16_384
@@ -52,7 +53,7 @@ class XlsxWriter(Writer):
             import xlsxwriter
         except ImportError:
             raise UsageError(
-                "the xlsx format requires the package XlsxWriter (extra: xlsx)", "run: pip install XlsxWriter"
+                "the xlsx format requires the package XlsxWriter (extra: xlsx)", how_to_install("XlsxWriter")
             ) from None
         self._make = xlsxwriter.Workbook
         self._header = options.header

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Final
 from msgspec import Struct
 
 from sqlshell.errors import UsageError
+from sqlshell.text import how_to_install
 
 if TYPE_CHECKING:
     from sqlshell.service.engines.engine import Engine
@@ -55,4 +56,4 @@ def open_server(name: str, url: str, password: str = "", *, read_only: bool = Fa
         return server.open(url, password, read_only)
     except ModuleNotFoundError as error:
         message = f"the engine {name} requires the package {error.name} (extra: {name})"
-        raise UsageError(message, f"run: pip install {server.packages}") from None
+        raise UsageError(message, how_to_install(server.packages)) from None

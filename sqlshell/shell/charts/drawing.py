@@ -13,6 +13,7 @@ from sqlshell.errors import UsageError
 from sqlshell.output.text.cells import cells
 from sqlshell.runtime.streams import in_locale
 from sqlshell.shell.charts.charts import EXACT, Chart, step_between
+from sqlshell.text import how_to_install
 
 SHADES = " ░▒▓█"
 MOST_HEIGHT = 30
@@ -44,7 +45,7 @@ def as_text(chart: Chart, width: int, height: int, *, colors: bool) -> str:
         import plotext  # type: ignore[import-untyped]
     except ImportError:
         raise UsageError(
-            "\\chart line and scatter require the package plotext (extra: charts)", "run: pip install 'plotext>=5.3,<6'"
+            "\\chart line and scatter require the package plotext (extra: charts)", how_to_install("'plotext>=5.3,<6'")
         ) from None
     panels = _panels(chart)
     height = max(8, min(height, MOST_HEIGHT) // len(panels))

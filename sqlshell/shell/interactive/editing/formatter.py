@@ -8,6 +8,7 @@ import logging
 from sqlshell.sql.analysis.tokens import tokens
 from sqlshell.sql.script.items import Statement
 from sqlshell.sql.script.splitting import split
+from sqlshell.text import how_to_install
 
 WAITING = frozenset(
     {"AND", "AS", "BETWEEN", "BY", "CROSS", "DISTINCT", "EXCEPT", "FROM", "FULL", "GROUP", "HAVING", "ILIKE", "IN"}
@@ -25,7 +26,7 @@ def format_script(text: str) -> tuple[str, str]:
         import sqlglot
         from sqlglot.errors import SqlglotError
     except ImportError:
-        return text, "formatting requires the package sqlglot (extra: format); run: pip install sqlglot"
+        return text, f"formatting requires the package sqlglot; {how_to_install('sqlglot')}"
     # sqlglot logs unsupported syntax to stderr, over the prompt.
     logging.getLogger("sqlglot").setLevel(logging.ERROR)
     try:
