@@ -173,6 +173,7 @@ def test_what_a_statement_leaves(session: Session) -> None:
 def test_what_a_failure_leaves(session: Session, where: Where, state: str, foreign: bool, statement_id: str) -> None:
     variables = Variables(session)
     session.state.last_statement_id, session.rows = "id-1", 3
+    assert (variables["LAST_ERROR_MESSAGE"].text, variables["LAST_ERROR_SQLSTATE"].text) == ("", "00000")
     variables.record_outcome(StatementError("first line\nsecond", where=where))
     left = texts(variables)
     assert (left["SQLSTATE"], bool(variables["SQLSTATE"].foreign)) == (state, foreign)

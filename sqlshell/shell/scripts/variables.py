@@ -15,8 +15,9 @@ from sqlshell.shell.session import Session
 from sqlshell.sql.analysis.lexed import Lexed
 from sqlshell.text import any_of
 
-LAST_ERROR = ("LAST_ERROR_MESSAGE", "LAST_ERROR_SQLSTATE")
-RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", *LAST_ERROR})
+NO_ERROR: Final = {"LAST_ERROR_MESSAGE": "", "LAST_ERROR_SQLSTATE": DONE}
+"""The variables of the last error, and their values before the first one, as in psql; then they are not listed."""
+RESERVED = frozenset({"LAST_STATEMENT_ID", "ROW_COUNT", "SQLSTATE", "ERROR", "ELAPSED", *NO_ERROR})
 """Variables that each statement sets."""
 CONTROL = frozenset({*VARIABLES, *RESERVED, "SHELL_ERROR", "SHELL_EXIT_CODE"})
 """Names that a service's column cannot set, because they belong to the shell and control scripts."""
@@ -47,6 +48,8 @@ class Variables(Mapping[str, Text]):
 
     def __getitem__(self, name: str) -> Text:
         value = self._of_connection(name)
+        if value is None and name in NO_ERROR and name not in self._values:
+            return trusted_text(Trusted(NO_ERROR[name]))
         return self._values[name] if value is None else value
 
     def __iter__(self) -> Iterator[str]:
