@@ -70,7 +70,9 @@ async def show_crosstab(shell: CommandShell, args: Args) -> None:
         summary, rows = await collect(result, MOST_ROWS)
         if not summary.complete:
             raise UsageError(f"too many rows to pivot: more than {MOST_ROWS:,}", "aggregate them with GROUP BY first")
-        turned.append(crosstab(result.columns, with_hex(rows, result.columns), args))
+        shown = shell.session.options.null
+        null = "NULL" if shown is None else shown
+        turned.append(crosstab(result.columns, with_hex(rows, result.columns), args, null))
         return summary
 
     await shell.use_result(args.name, take)

@@ -11,8 +11,8 @@ from sqlshell.shell.results.rows import table_of
 MOST_COLUMNS = 1_600
 
 
-def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Result:
-    """`names` are the columns for rows, columns and values, by name or number (from 1).
+def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str], null: str = "NULL") -> Result:
+    """`names` are the columns for rows, columns and values, by name or number (from 1). A NULL is the header `null`.
 
     Raises UsageError for columns that do not exist, several values for one cell, and too many columns.
     """
@@ -37,7 +37,7 @@ def crosstab(columns: Sequence[Column], rows: Rows, names: Sequence[str]) -> Res
             )
         line[at] = row[value]
     titles = [(columns[down].name, columns[down].type)]
-    titles += [("NULL" if head is None else head, columns[value].type) for head in heads]
+    titles += [(null if head is None else head, columns[value].type) for head in heads]
     return table_of(titles, [[key, *(line.get(at) for at in range(len(heads)))] for key, line in lines.items()])
 
 

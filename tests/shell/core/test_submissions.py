@@ -208,6 +208,8 @@ def test_a_crosstab_of_other_columns() -> None:
     assert made.row_counts == [2]
     made = crosstab(COLUMNS, rows, ["2"])  # type: ignore[arg-type]
     assert [column.name for column in made.columns] == ["2", "1", "2"]
+    made = crosstab(COLUMNS[:3], [["1", None, "p"], ["1", "NULL", "q"]], [], "∅")
+    assert [column.name for column in made.columns] == ["A", "∅", "NULL"]
     for names, said in ((["A", "a"], "three different columns"), (["A", "A", "b"], "three different columns")):
         with pytest.raises(UsageError, match=said):
             crosstab(COLUMNS, rows, names)  # type: ignore[arg-type]
