@@ -251,6 +251,8 @@ def test_a_body_is_as_long_as_the_memory_for_it() -> None:
     [
         ({"statement": "x" * 11}, 413, "request.statement is longer than 10 characters"),
         ({"statement": " \n"}, 400, "request.statement is empty"),
+        ({"statment": "x"}, 400, "request.statement is missing; unknown member 'statment'"),
+        ({}, 400, "request.statement is empty"),
         ({"statement": "x", "statements": ["x"]}, 400, "request.statement and request.statements cannot be used"),
         ({"statements": []}, 400, "request.statements has 0 statements; 1 to 3 are allowed"),
         (

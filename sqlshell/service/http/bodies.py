@@ -150,10 +150,20 @@ async def decoded(body: bytearray, settings: Settings) -> StatementRequest:
         raise BadRequest(f"request: {detail}") from None
     except RecursionError:
         raise BadRequest("request: the JSON is nested too deeply") from None
+    if not request.statement and request.statements is None:
+        _check_members(body)
     check_request(request, settings)
     if len(body) > OVERHEAD + ESCAPED * sum(map(len, request.statements or [request.statement])):
-        raise BadRequest(f"request: more than {OVERHEAD} bytes beside the statements", 413)
+        raise BadRequest(f"request: more than {OVERHEAD} bytes besides the statements", 413)
     return request
+
+
+def _check_members(body: bytearray) -> None:
+    """Raises BadRequest for a request without a statement if one of its members, perhaps mistyped, is unknown."""
+    known = {field.encode_name for field in msgspec.structs.fields(StatementRequest)}
+    members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
+    if unknown := next((name for name in members if name not in known), ""):
+        raise BadRequest(f"request.statement is missing; unknown member {unknown[:40]!r}")
 
 
 def grow(lease: Lease, size: int, bound: str = "bodies_size") -> None:
