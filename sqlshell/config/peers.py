@@ -133,6 +133,9 @@ _COMMANDS: Final[Mapping[str, str]] = {
     "setenv": "\\! runs a shell command; to set an environment variable for it: \\! NAME=VALUE command",
 }
 
+_SYSTEM: Final[Mapping[str, str]] = {"dS": "dt", "dtS": "dt", "dvS": "dv", "diS": "di"}
+"""Commands that list system relations too, and those that list them by a pattern."""
+
 _VARIABLES: Final[Mapping[str, str]] = {
     "COMP_KEYWORD_CASE": "completion follows the case that you type",
     "ECHO_HIDDEN": "-vv prints the requests to the service",
@@ -199,6 +202,8 @@ def command_remedy(name: str) -> str:
         return _PIPELINES
     if catalog := _CATALOGS.get(name) or _CATALOGS.get(name.removesuffix("S")):
         return f"on PostgreSQL, write: select * from pg_catalog.{catalog}"
+    if name in _SYSTEM:
+        return f"\\{_SYSTEM[name]} pg_catalog.* lists system relations"
     return _COMMANDS.get(name) or _COMMANDS.get(name.removesuffix("S"), "")
 
 

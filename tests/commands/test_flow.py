@@ -190,6 +190,7 @@ def test_no_commands(program: Program) -> None:
         ("\\cd nope", "cannot change to nope", 2),
         ("\\ir nope.sql", "nope.sql", 2),
         (".nope", "unknown command .nope", 2),
+        ("\\dtS", "help: \\dt pg_catalog.* lists system relations", 2),
         ("\\dtt", "\\dt", 2),
         ("\\copy t from 'x.csv'", "t", 1),
     ],
