@@ -10,6 +10,7 @@ from sqlshell.errors import OutputError
 from sqlshell.output.sinks.sink import OutputClosed, Sink
 from sqlshell.output.writer import Summary, Writer
 from sqlshell.result import Batch, FileResult, FileUnavailable, Partitions, Result, Table
+from sqlshell.runtime.event_loops import await_thread
 
 ResultHandler = Callable[[Result], Awaitable[Summary]]
 """Something that reads a result to its end, or as far as the user wants."""
@@ -154,7 +155,7 @@ async def _write(
     """Write the chunks, small ones together, and return the last byte; those that are `slow` come from a thread."""
     last = b""
     gathered = _in_larger_chunks(chunks)
-    while (data := await _next_chunk(gathered, slow) if slow is not None else next(gathered, None)) is not None:
+    while (data := await _next(gathered, slow)) is not None:
         if sink.blocking or apart:
             # A pager that is not being scrolled must not block the event loop.
             await asyncio.to_thread(sink.write, data)
@@ -167,17 +168,11 @@ async def _write(
     return last
 
 
-async def _next_chunk(chunks: Iterator[bytes], slow: Writer | Table) -> bytes | None:
-    """The next chunk, made in a thread, which ends if this task is canceled."""
+async def _next(chunks: Iterator[bytes], slow: Writer | Table | None) -> bytes | None:
+    if slow is None:
+        return next(chunks, None)
     making = asyncio.ensure_future(asyncio.to_thread(next, chunks, None))
-    try:
-        return await asyncio.shield(making)
-    except asyncio.CancelledError:
-        while not making.done():
-            slow.interrupt()
-            await asyncio.wait([making], timeout=LOOK_SECONDS)
-        making.cancelled() or making.exception()
-        raise
+    return await await_thread(making, slow.interrupt)
 
 
 def _in_larger_chunks(chunks: Iterable[bytes]) -> Iterator[bytes]:

@@ -13,6 +13,10 @@ from contextvars import ContextVar
 from typing import Any, TypeVar
 
 SLOW_SECONDS = 5.0
+AGAIN_SECONDS = 0.05
+"""How long an interrupt has to take effect before there is another one."""
+
+Given = TypeVar("Given")
 
 
 def thread_loop() -> asyncio.AbstractEventLoop:
@@ -35,6 +39,26 @@ def spawn(work: Coroutine[Any, Any, None], tasks: set[asyncio.Task[None]]) -> No
     task = asyncio.ensure_future(work)
     tasks.add(task)
     task.add_done_callback(tasks.discard)
+
+
+async def await_thread(running: asyncio.Future[Given], interrupt: Callable[[], object]) -> Given:
+    """Await what runs in another thread; where this is canceled, that is interrupted until it ends."""
+    try:
+        return await asyncio.shield(running)
+    except asyncio.CancelledError:
+        await interrupt_until_done(running, interrupt)
+        raise
+
+
+async def interrupt_until_done(running: asyncio.Future[Any], interrupt: Callable[[], object]) -> None:
+    """Interrupt what runs in another thread again and again: an interrupt between two of its steps is lost."""
+    done = set[Any]()
+    while not done:
+        interrupt()
+        done, _ = await asyncio.wait({running}, timeout=AGAIN_SECONDS)
+    if not running.cancelled():
+        # An error that nobody looks at would be reported.
+        running.exception()
 
 
 def end_threads(loop: asyncio.AbstractEventLoop) -> None:
@@ -79,9 +103,6 @@ class _OwnSelector(selectors.BaseSelector):
 
     def close(self) -> None:
         self._own().close()
-
-
-Given = TypeVar("Given")
 
 
 class LoopThread:

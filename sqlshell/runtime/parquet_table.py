@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from sqlshell.errors import OutputError
 from sqlshell.interface.strings import literal
+from sqlshell.runtime.event_loops import interrupt_until_done
 from sqlshell.runtime.isolated_duckdb import isolated_duckdb
 
 if TYPE_CHECKING:
@@ -50,10 +51,10 @@ class ParquetTable:
         """The rows of a query, which is interrupted where this is canceled. Raises OutputError."""
         running = self._threads.submit(self._run, sql)
         try:
-            return await asyncio.wrap_future(running)
+            return await asyncio.shield(asyncio.wrap_future(running))
         except asyncio.CancelledError:
-            if not running.done():
-                self.connection.interrupt()
+            if not running.cancel():
+                await interrupt_until_done(asyncio.wrap_future(running), self.connection.interrupt)
             raise
 
     async def texts(self, sql: str) -> list[list[str | None]]:

@@ -15,7 +15,7 @@ from typing import Any, cast
 from msgspec import Struct, field
 
 from sqlshell.interface import sqlstate
-from sqlshell.runtime.event_loops import spawn
+from sqlshell.runtime.event_loops import interrupt_until_done, spawn
 from sqlshell.service.engines.engine import CatalogQuery, Engine, LocalEngine, LocalSession, Relation, StreamQuery
 from sqlshell.service.failure import Failure
 from sqlshell.service.settings import limit_note
@@ -235,13 +235,8 @@ class Streams:
 
 
 async def _abandon(session: LocalSession, running: asyncio.Future[Any]) -> None:
-    """Cancel rows until their evaluation has ended, and close their session: an interrupt between two steps is lost."""
-    done: set[Any] = set()
-    while not done:
-        session.cancel()
-        done, _ = await asyncio.wait({running}, timeout=AGAIN_SECONDS)
-    if not running.cancelled():
-        running.exception()
+    """Cancel rows until their evaluation has ended, and close their session."""
+    await interrupt_until_done(running, session.cancel)
     session.close()
 
 

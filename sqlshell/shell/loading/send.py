@@ -22,6 +22,7 @@ from sqlshell.errors import Interrupted, ShellError, UsageError, reason
 from sqlshell.interface import sqlstate
 from sqlshell.interface.types import Kind, base, field_of, kind, parts_of
 from sqlshell.origin import Trusted
+from sqlshell.runtime.event_loops import await_thread
 from sqlshell.runtime.files import expanded, replace_private
 from sqlshell.shell.loading.convert import FETCHED, ConvertedRows
 from sqlshell.shell.loading.inspect import DataFile
@@ -251,17 +252,8 @@ def _some(values: Iterator[str], most: int) -> list[str]:
 
 
 async def blocking(source: DataFile, work: Callable[[], T]) -> T:
-    """Work of a Source in a thread; what it runs ends where this is canceled."""
-    task = asyncio.get_running_loop().run_in_executor(None, work)
-    try:
-        return await asyncio.shield(task)
-    except asyncio.CancelledError:
-        while not task.done():
-            source.interrupt()
-            await asyncio.wait({task}, timeout=0.05)
-        with contextlib.suppress(Exception):
-            task.result()
-        raise
+    """Work of a DataFile in a thread; what it runs ends where this is canceled."""
+    return await await_thread(asyncio.get_running_loop().run_in_executor(None, work), source.interrupt)
 
 
 def literals(source: DataFile, staged: ConvertedRows, targets: Sequence[TargetColumn], start: int) -> Iterator[str]:
