@@ -33,7 +33,7 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
     assert (store.loads(["t"])["t"].number, store.loads(["a"])["a"].number) == (len(ended) + 3, len(ended) + 3)
     for record in ended:
         record.secret = Secret("s", "hush")
-        store.finish((record, sqlstate.DONE, ""))
+        store.end(record, sqlstate.DONE, "")
     assert {record.statement_id for record in store.running()} == {record.statement_id for record in running}
     assert (store.loads(["t"])["t"].number, store.loads(["t"])["t"].size) == (3, 3 * len("select 1"))
     found = store.find(ended[0].statement_id)
@@ -44,14 +44,14 @@ def test_what_is_held_is_bounded_and_all_is_found(tmp_path: Path, storage: Stora
     other = made(tmp_path)
     asyncio.run(store.admit([other]))
     other.outcome, other.timezone, other.seconds = Outcome(), "Asia/Tokyo", 0.5
-    store.finish((other, sqlstate.DONE, ""))
+    store.end(other, sqlstate.DONE, "")
     found = store.find(other.statement_id)
     assert found is not None
     assert (found is other, found.timezone, found.seconds) == (False, "Asia/Tokyo", 0.5)
     failed = made(tmp_path)
     asyncio.run(store.admit([failed]))
     failed.seconds = 0.5
-    store.finish((failed, "22000", "failed"))
+    store.end(failed, "22000", "failed")
     found = store.find(failed.statement_id)
     assert found is not None
     assert (found.seconds, found.outcome) == (0.5, None)
@@ -61,10 +61,11 @@ def test_the_quota_of_one_organization_takes_nothing_of_another(tmp_path: Path, 
     store = store_of(tmp_path, storage)
     other = made(tmp_path, "other")
     asyncio.run(store.admit([other]))
-    store.finish((other, sqlstate.DONE, ""))
+    store.end(other, sqlstate.DONE, "")
     many = [made(tmp_path, "many", "x" * 1000) for _ in range(700)]
     asyncio.run(store.admit(many))
-    store.finish(*((record, sqlstate.DONE, "") for record in many))
+    for record in many:
+        store.end(record, sqlstate.DONE, "")
     turns = 1
     while store.sweep(1000.0, 5100, 100):
         turns += 1
@@ -82,7 +83,7 @@ def test_no_more_is_removed_than_exceeds_the_limits(tmp_path: Path, storage: Sto
     records = [made(tmp_path) for _ in range(10)]
     asyncio.run(store.admit(records))
     for record in records:
-        store.finish((record, "22000", "failed"))
+        store.end(record, "22000", "failed")
 
     def left(quota: int, number: int) -> list[Statement]:
         assert not store.sweep(1000.0, quota, number)
@@ -107,8 +108,10 @@ def test_all_that_is_stored_of_a_record_counts_against_the_quota(tmp_path: Path,
     for record in columns:
         record.outcome = Outcome([ColumnInfo("\0" * 3_000, "INTEGER", True)])
     asyncio.run(store.admit([*columns, *texts, *messages]))
-    store.finish(*((record, sqlstate.DONE, "") for record in (*columns, *texts)))
-    store.finish(*((record, "22000", "ä" * 9_000) for record in messages))
+    for record in (*columns, *texts):
+        store.end(record, sqlstate.DONE, "")
+    for record in messages:
+        store.end(record, "22000", "ä" * 9_000)
 
     def left(store: StatementStore, quota: int) -> list[int]:
         while store.sweep(1000.0, quota, 100):
@@ -133,13 +136,13 @@ def test_statements_go_on_while_the_disk_is_full(tmp_path: Path, storage: Storag
     full = [made(tmp_path, sql="x" * 50_000) for _ in range(5)]
     asyncio.run(store.admit(full))
     for record in (before, *full):
-        store.finish((record, sqlstate.DONE, "done"))
+        store.end(record, sqlstate.DONE, "done")
         found = store.find(record.statement_id)
         assert found is not None
         assert found.sql_state == sqlstate.DONE
     assert storage.read("SELECT count(*) FROM statements WHERE length(sql) > 100") == [(0,)]
     storage.read("PRAGMA max_page_count = 100000")
-    store.finish((running, sqlstate.DONE, "done"))
+    store.end(running, sqlstate.DONE, "done")
     assert storage.read("SELECT count(*) FROM statements WHERE state = '00000'") == [(7,)]
     again = store_of(tmp_path, storage)
     assert all(again.find(record.statement_id) is not None for record in (before, running, *full))
@@ -152,9 +155,9 @@ def test_what_waits_for_space_on_the_disk_is_bounded(tmp_path: Path, storage: St
     large = [made(tmp_path, sql="x" * (LATE_SIZE // 4)) for _ in range(9)]
     for record in large:
         asyncio.run(store.admit([record]))
-        store.finish((record, sqlstate.DONE, ""))
+        store.end(record, sqlstate.DONE, "")
     storage.read("PRAGMA max_page_count = 100000")
-    store.finish((made(tmp_path), sqlstate.DONE, ""))
+    store.end(made(tmp_path), sqlstate.DONE, "")
     # The latest ones are kept, as far as there is room for them.
     assert [store.find(record.statement_id) is not None for record in large] == [False] * 6 + [True] * 3
 
@@ -164,7 +167,8 @@ def test_what_has_not_ended_is_always_among_the_latest(tmp_path: Path, storage: 
     waiting, ended = [made(tmp_path) for _ in range(5)], [made(tmp_path) for _ in range(10)]
     for record in (*waiting, *ended):
         asyncio.run(store.admit([record]))
-    store.finish(*((record, sqlstate.DONE, "") for record in ended))
+    for record in ended:
+        store.end(record, sqlstate.DONE, "")
     latest = {record.statement_id for record in store.latest("a", 7)}
     assert latest >= {record.statement_id for record in waiting}
     assert len(latest) == 7
@@ -177,7 +181,8 @@ def test_a_list_begins_with_the_newest(tmp_path: Path, storage: Storage) -> None
     for number, record in enumerate(records):
         record.created = float(number)
     asyncio.run(store.admit(records))
-    store.finish(*((record, sqlstate.DONE, "") for record in records))
+    for record in records:
+        store.end(record, sqlstate.DONE, "")
     for number in (1, 100, 300, 500):
         assert [record.created for record in store.latest("a", number)] == [float(n) for n in range(299, -1, -1)][
             :number

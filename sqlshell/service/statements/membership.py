@@ -92,8 +92,8 @@ class SharedStatementStore(StatementStore):
     async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
         return await self._shared.run_async(lambda: self._cluster.loads(keys))
 
-    def finish(self, *endings: tuple[Statement, str, str]) -> None:
-        self._unwritten += self._prepared(endings)
+    def _write_end(self, ending: Ending) -> None:
+        self._unwritten.append(ending)
         self.write_again()
 
     async def settled(self, statement: Statement) -> None:
@@ -186,7 +186,8 @@ class SharedStatementStore(StatementStore):
             if isinstance(stored, Statement):
                 statement.outcome, statement.spool = stored.outcome, stored.spool
                 item.state, item.message = stored.sql_state, stored.message
-        self._settle(endings)
+        for item in endings:
+            self._settle(item)
 
 
 class Membership:

@@ -7,9 +7,8 @@ import contextlib
 import errno
 import math
 import random
-import time
-from collections import Counter, defaultdict, deque
-from collections.abc import AsyncIterator, Coroutine, Sequence
+from collections import Counter, defaultdict
+from collections.abc import AsyncIterator, Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -20,7 +19,7 @@ from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
 from sqlshell.runtime.event_loops import spawn
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome, StreamQuery
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.grammar import dialect_of
@@ -40,12 +39,6 @@ from sqlshell.sql.analysis.kinds import verb
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
     from sqlshell.service.objects.query import AboutQuery
-
-REPORT_SECONDS = 0.05
-"""How long the ends of statements are collected before they are recorded together."""
-
-MOST_TOGETHER = 100
-"""The maximum number of statements that a thread runs before the event loop looks at the next ones."""
 
 RESULTS = 4 << 20
 """A batch ends when its results exceed this many bytes."""
@@ -123,11 +116,6 @@ class Submission(Struct, eq=False):
     attachments: Attachments
     adopted: bool = False
     """Whether the session has the context of the request."""
-    ended: deque[tuple[Statement, str, str, Outcome | StartedFeed | None]] = field(default_factory=deque)
-    """What the thread reports that is not recorded yet: statements with the sqlState and message of their ends and
-    their results, or the SELECT on a stream that they have started."""
-    notified: bool = False
-    """Whether the event loop was woken for them."""
 
     @property
     def shown(self) -> Session | None:
@@ -157,12 +145,6 @@ class Submission(Struct, eq=False):
         latest = batch.statements[batch.at - 1] if batch.at else None
         over = batch.at == len(batch.statements) or (latest and self.is_over(latest, latest.sql_state))
         return None if over else batch.statements[batch.at]
-
-    def note_end(self, statement: Statement, state: str, message: str, result: Outcome | StartedFeed | None) -> None:
-        """Note the end of a statement, and its context and time, until the event loop records it. For any thread."""
-        statement.context, statement.seconds = self.session.echo(), time.monotonic() - statement.began
-        self.batch.size += statement.spool.size
-        self.ended.append((statement, state, message, result))
 
 
 class Runner:
@@ -207,13 +189,12 @@ class Runner:
         try:
             async with session.turn:
                 while (statement := submission.next()) is not None:
-                    at = batch.at
                     if session.ended:
                         self._store.end(statement, sqlstate.CANCELED, SESSION_ENDED, submission.shown)
                     elif statement.unfinished:
                         await self._guarded(statement, self._next(submission, statement), submission)
-                    batch.at = max(batch.at, at + 1)
-                    await self._store.settled(batch.statements[batch.at - 1])
+                    batch.at += 1
+                    await self._store.settled(statement)
                 if session.before is not None:
                     # Keeps the context of a request whose first statement did not fail because of it.
                     await session.organization.run(session.settle, batch.statements[0].sql_state)
@@ -222,7 +203,6 @@ class Runner:
             raise
         finally:
             submission.attachments.close()
-            self._take(submission)
             if batch.at < len(batch.statements):
                 self._end_rest(submission, stopped=stopped)
             batch.finished.set()
@@ -232,7 +212,7 @@ class Runner:
         """End the statements of a submission that were not run; those of a batch are removed."""
         batch, session = submission.batch, submission.shown
         rest = batch.statements[batch.at :]
-        while rest and ((stopped and (not batch.combined or rest[0].started)) or not rest[0].unfinished):
+        while rest and ((stopped and not batch.combined) or not rest[0].unfinished):
             self._store.end(rest[0], *when_stopped(rest[0]), session)
             del rest[0]
         if batch.combined:
@@ -295,14 +275,14 @@ class Runner:
             await session.organization.run(session.connection.lose_transaction)
 
     async def _next(self, submission: Submission, statement: Statement) -> None:
-        """Run the next statement of a submission, and those after it that the engine can run in the same slot."""
-        session, submitted = submission.session, statement.organization
+        """Run the next statement of a submission."""
+        session = submission.session
         if not submission.adopted:
             await self._adopt(session, submission.request)
             submission.adopted = True
             if not statement.unfinished:
                 return
-        sql, whose = statement.sql, submitted or statement.owner
+        sql, whose = statement.sql, statement.organization or statement.owner
         asked = await read_text(len(sql), partial(self._dialect.read, sql), whose)
         if asked is not None and asked.is_control:
             statement.context = session.echo()
@@ -317,8 +297,6 @@ class Runner:
             await self._control.restart(session, statement, cast("AboutQuery", asked))
             return
         organization, server = session.organization, self._organizations.server
-        # A process that goes on with the statements of another one knows only those whose ends were noted.
-        together = [statement] if asked is not None or server is not None else await self._together(submission)
         async with contextlib.AsyncExitStack() as stack:
             most = self._settings.seconds or math.inf
             if asked is None or asked.needs().work is Work.ENGINE:
@@ -331,23 +309,29 @@ class Runner:
                 most = min(most, pool.size.timeout or math.inf)
             if not statement.unfinished:
                 return
-            self._store.note_begun(together)
+            self._store.note_begun(statement)
             if not statement.start(session.connection, most):
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
+            if asked is None and server is not None and server.capabilities.reattaching:
+                self._store.note_operation(statement, cast(ExternalEngine, server).operation(session.connection))
+            files = submission.attachments.files
             try:
-                if asked is None and server is not None and server.capabilities.reattaching:
-                    self._store.note_operation(statement, cast(ExternalEngine, server).operation(session.connection))
-                loop = asyncio.get_running_loop()
-                await organization.run(self._work, loop, submission, together, asked, most)
-            except Exception:
-                # Some of them may have ended.
-                self._take(submission)
-                raise
-            for left in together:
-                if not left.started:
-                    self._store.move(left, submitted)
+                work = self._executor.run, session, asked, statement, files, submission.request
+                result: Outcome | StartedFeed = await organization.run(*work)
+            finally:
+                if not session.connection.transaction:
+                    # Others may see the changes.
+                    organization.streams.changed()
         await self._note_transaction(session)
-        self._take(submission)
+        submission.batch.size += statement.spool.size
+        if isinstance(result, tuple):
+            self._begin_stream(session, statement, *result)
+        else:
+            if result.secret:
+                statement.secret = Secret(result.secret_name, result.secret)
+                result = replace(result, secret="", secret_name="")
+            statement.outcome = result
+            self._store.end(statement, result.sql_state, result.message, session)
         if asked is not None and asked.verb == "drop":
             await self._control.end_dropped()
         if asked is not None and asked.verb == "update":
@@ -387,74 +371,12 @@ class Runner:
         if statement.organization != here and self._store.move(statement, here):
             statement.context = replace(session.echo(), timezone=None)
 
-    async def _together(self, submission: Submission) -> list[Statement]:
-        """The next statement of a submission, and those after it that the engine can run in the same slot."""
-        batch = submission.batch
-        statements = batch.statements[batch.at : batch.at + MOST_TOGETHER]
-        for number, statement in enumerate(statements[1:], 1):
-            whose = statement.organization or statement.owner
-            sql = statement.sql
-            if not await read_text(len(sql), partial(self._dialect.is_for_engine, sql), whose):
-                return statements[:number]
-            self._settle_in(submission.session, statement)
-        return statements
-
-    def _work(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        submission: Submission,
-        together: Sequence[Statement],
-        asked: DialectStatement | None,
-        most: float,
-    ) -> None:
-        """Run statements in a thread, of which the first has started, each for at most `most` seconds, until one ends
-        the submission or another statement waits for the slot.
-        """
-        session, batch = submission.session, submission.batch
-        for statement in together:
-            if statement is not together[0] and not statement.start(session.connection, most):
-                return
-            result: Outcome | StartedFeed | None = None
-            try:
-                result = self._executor.run(session, asked, statement, submission.attachments.files, submission.request)
-                state, message = (
-                    (sqlstate.RUNNING, "") if isinstance(result, tuple) else (result.sql_state, result.message)
-                )
-            except Exception as error:
-                state, message = end_of(error, statement)
-            submission.note_end(statement, state, message, result)
-            batch.at += 1
-            over = submission.is_over(statement, state) or session.ended
-            if over or any(pool.waiting for pool in together[0].pools):
-                return
-            if not submission.notified and statement is not together[-1]:
-                submission.notified = True
-                loop.call_soon_threadsafe(loop.call_later, REPORT_SECONDS, self._take, submission)
-
-    def _take(self, submission: Submission) -> None:
-        """Record the ends that the thread of a submission has reported."""
-        session = submission.session
-        submission.notified = False
-        ends, committed = [], False
-        while submission.ended:
-            statement, state, message, result = submission.ended.popleft()
-            if isinstance(result, tuple):
-                # A SELECT on a stream has started.
-                statement.feed, start = result
-                session.organization.streams.begin(statement.statement_id, statement.feed, start)
-                statement.ready.set()
-                continue
-            if result is not None and result.secret:
-                statement.secret = Secret(result.secret_name, result.secret)
-                result = replace(result, secret="", secret_name="")
-            statement.outcome = result
-            ends.append((statement, state, message))
-            committed = committed or not statement.context.transaction
-        if ends:
-            self._store.finish(*ends)
-        if committed:
-            # Others may see the changes.
-            session.organization.streams.changed()
+    @staticmethod
+    def _begin_stream(session: Session, statement: Statement, feed: StreamQuery, start: int) -> None:
+        """Give a SELECT on a stream its response; it goes on until somebody ends it."""
+        statement.context, statement.feed = session.echo(), feed
+        session.organization.streams.begin(statement.statement_id, feed, start)
+        statement.ready.set()
 
     async def resume(self, *, in_cluster: bool) -> None:
         """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others.

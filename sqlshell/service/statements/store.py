@@ -156,77 +156,64 @@ class StatementStore:
                 for statement in statements:
                     statement.queued = True
 
-    def note_begun(self, statements: Sequence[Statement]) -> None:
-        """Store that statements begin: if this process is killed from now on, they may have taken effect. Raises
+    def note_begun(self, statement: Statement) -> None:
+        """Store that a statement begins: if this process is killed from now on, it may have taken effect. Raises
         StorageError: a statement whose row says that it has not begun must not run."""
-        queued = [statement for statement in statements if statement.queued]
-        if queued:
-            self._storage.write_all(BEGUN, [(statement.statement_id,) for statement in queued])
-            for statement in queued:
-                statement.queued = False
-
-    def finish(self, *endings: tuple[Statement, str, str]) -> None:
-        """Finish statements with a sqlState and message, except those that have an end already. They are written
-        together before their clients see the end."""
-        prepared = self._prepared(endings)
-        self._late.extend(item.row for item in prepared)
-        self._write_late()
-        self._settle(prepared)
+        if statement.queued:
+            self._storage.write(BEGUN, (statement.statement_id,))
+            statement.queued = False
 
     def end(self, statement: Statement, sql_state: str, message: str, session: Session | None = None) -> None:
-        """Finish one statement, in the context of its session if one is given."""
+        """Finish a statement with a sqlState and message, in the context of its session if one is given, unless it has
+        an end already. The end is written before clients see it."""
         if statement.unfinished and session is not None:
             statement.context = session.echo()
-        self.finish((statement, sql_state, message))
+        if statement.move_to(State.after(sql_state, message)):
+            self.finished += 1
+            self._write_end(self._ending(statement, sql_state, message))
+
+    def _write_end(self, ending: Ending) -> None:
+        """Write an end, and give it to its statement."""
+        self._late.append(ending.row)
+        self._write_late()
+        self._settle(ending)
 
     async def settled(self, statement: Statement) -> None:
         """Wait until the end of a statement is written, if it has one."""
 
-    def _prepared(self, endings: Sequence[tuple[Statement, str, str]]) -> list[Ending]:
-        """The ends of statements, as they are to be written."""
+    def _ending(self, statement: Statement, state: str, message: str) -> Ending:
+        """The end of a statement, as it is to be written."""
         finished = time.time()
-        prepared = []
-        for statement, state, message in endings:
-            if not statement.move_to(State.after(state, message)):
-                continue
-            if statement.redacted is not None:
-                message = statement.redacted.clean(state, message)
-            if len(message) > MESSAGE:
-                message = f"{message[:MESSAGE]}… ({len(message):,} characters)"
-            if statement.began and not statement.seconds:
-                statement.seconds = time.monotonic() - statement.began
-            outcome, kept = statement.outcome, b""
-            stored = _Kept(timezone=statement.timezone, seconds=round(statement.seconds, 6))
-            if outcome is not None and not sqlstate.failed(state):
-                stored.columns, stored.zoned, stored.layout = (
-                    outcome.columns,
-                    list(outcome.zoned),
-                    statement.spool.layout,
-                )
-                kept = msgspec.json.encode(stored)
-            else:
-                statement.spool.drop()
-                kept = msgspec.json.encode(stored) if stored.seconds else b""
-            row = self._row(statement, finished, state, message, kept or None)
-            size = bytes_of(message) + len(row[8]) + len(kept)
-            prepared.append(Ending(statement, state, message, finished, row, size))
-            self.finished += 1
-        return prepared
+        if statement.redacted is not None:
+            message = statement.redacted.clean(state, message)
+        if len(message) > MESSAGE:
+            message = f"{message[:MESSAGE]}… ({len(message):,} characters)"
+        if statement.began and not statement.seconds:
+            statement.seconds = time.monotonic() - statement.began
+        outcome, kept = statement.outcome, b""
+        stored = _Kept(timezone=statement.timezone, seconds=round(statement.seconds, 6))
+        if outcome is not None and not sqlstate.failed(state):
+            stored.columns, stored.zoned, stored.layout = outcome.columns, list(outcome.zoned), statement.spool.layout
+            kept = msgspec.json.encode(stored)
+        else:
+            statement.spool.drop()
+            kept = msgspec.json.encode(stored) if stored.seconds else b""
+        row = self._row(statement, finished, state, message, kept or None)
+        return Ending(statement, state, message, finished, row, bytes_of(message) + len(row[8]) + len(kept))
 
-    def _settle(self, endings: Sequence[Ending]) -> None:
-        """Give statements their ends, which are written."""
-        for item in endings:
-            statement = item.statement
-            self._kept[statement.organization].add(0, statement.spool.size + item.size)
-            self.unswept += statement.spool.size
-            statement.sql_state, statement.message, statement.finished = item.state, item.message, item.finished
-            statement.state = State.after(item.state, item.message)
-            statement.ready.set()
-            if self._leave(statement):
-                if statement.redacted is not None:
-                    statement.sql, statement.redacted = statement.redacted.text, None
-                if statement.secret is not None:
-                    self._unread[statement.statement_id] = statement
+    def _settle(self, ending: Ending) -> None:
+        """Give a statement its end, which is written."""
+        statement = ending.statement
+        self._kept[statement.organization].add(0, statement.spool.size + ending.size)
+        self.unswept += statement.spool.size
+        statement.sql_state, statement.message, statement.finished = ending.state, ending.message, ending.finished
+        statement.state = State.after(ending.state, ending.message)
+        statement.ready.set()
+        if self._leave(statement):
+            if statement.redacted is not None:
+                statement.sql, statement.redacted = statement.redacted.text, None
+            if statement.secret is not None:
+                self._unread[statement.statement_id] = statement
         if len(self._unread) > UNREAD:
             unread = [(key, item) for key, item in self._unread.items() if item.secret is not None]
             self._unread = dict(unread[-UNREAD:])
