@@ -26,7 +26,6 @@ from sqlshell.service.http.responses import connection_of
 from sqlshell.service.organizations.organizations import Organization
 from sqlshell.service.organizations.streams import Query
 from sqlshell.service.settings import Settings
-from sqlshell.service.statements.control import TOKEN_DROPPED
 from sqlshell.service.statements.service import StatementService
 from sqlshell.service.statements.statement import Statement
 
@@ -163,14 +162,12 @@ async def stream(socket: WebSocket, statements: StatementService, plane: DataPla
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
-    if caller.token_id in dropped or _was_dropped(query):
+    if not dropped.isdisjoint((caller.token_id, record.owner)):
         with contextlib.suppress(WebSocketDisconnect, RuntimeError, OSError):
             await socket.close(UNAUTHORIZED, "the token was revoked")
-
-
-def _was_dropped(query: Query) -> bool:
-    """Whether a query has ended because its token or organization was dropped."""
-    return query.ended is not None and query.ended[1] == TOKEN_DROPPED
+    elif not sending.cancelled() and sending.exception() is None and sending.result():
+        state, message = query.ended or (sqlstate.INTERNAL, "the query has finished")
+        await _error(socket, message, state)
 
 
 async def _send(
@@ -180,7 +177,8 @@ async def _send(
     query: Query,
     session: str,
     unread: Budget,
-) -> None:
+) -> bool:
+    """Send a reader its rows; returns whether that went on to the end of the query."""
     lease = Lease(unread, organization.id)
     try:
         await socket.send_text(_metadata(query.feed.columns))
@@ -209,11 +207,9 @@ async def _send(
                 position, skip = end, 0
                 if session:
                     query.places[session] = (position, skip)
-        if not _was_dropped(query):
-            state, message = query.ended or (sqlstate.INTERNAL, "the query has finished")
-            await _error(socket, message, state)
+        return True
     except (WebSocketDisconnect, RuntimeError, OSError):
-        return
+        return False
     finally:
         lease.close()
 
