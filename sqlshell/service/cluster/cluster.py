@@ -1,4 +1,4 @@
-"""One of several processes of a service: its lease, sessions and pool slots, and the cleanup after dead processes.
+"""One of several processes of a service: its lease, its sessions, and the cleanup after dead processes.
 
 Only the database's clock is used, so that the clocks of the machines may differ.
 """
@@ -35,9 +35,6 @@ CREATE TABLE IF NOT EXISTS processes (
 CREATE TABLE IF NOT EXISTS sessions (
   token TEXT NOT NULL, name TEXT NOT NULL, process TEXT NOT NULL, lost DOUBLE PRECISION,
   in_transaction BOOLEAN NOT NULL DEFAULT FALSE, ending TEXT NOT NULL DEFAULT '', PRIMARY KEY (token, name));
-CREATE TABLE IF NOT EXISTS slots (
-  organization TEXT NOT NULL, pool TEXT NOT NULL, number INTEGER NOT NULL, process TEXT NOT NULL,
-  statement TEXT NOT NULL, PRIMARY KEY (organization, pool, number));
 CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
 ALTER TABLE statements ADD COLUMN IF NOT EXISTS ending BOOLEAN NOT NULL DEFAULT FALSE;
 CREATE INDEX IF NOT EXISTS statements_running ON statements (process) WHERE state = '03000';
@@ -55,14 +52,6 @@ _NOW: Final = "extract(epoch FROM clock_timestamp())"
 _ALIVE: Final = f"beat > {_NOW} - {LEASE_SECONDS}"
 
 _GONE: Final = "process <> '' AND NOT EXISTS (SELECT FROM processes WHERE id = process)"
-
-_TAKE_SLOT: Final = """
-WITH held AS (SELECT number FROM slots WHERE organization = ? AND pool = ?)
-INSERT INTO slots SELECT ?, ?, free, ?, ? FROM generate_series(1, ?) free
-  WHERE free NOT IN (SELECT number FROM held) AND (SELECT count(*) FROM held) < ?
-  ORDER BY random() LIMIT 1 ON CONFLICT DO NOTHING
-"""
-"""Takes a free slot. Random ones, so that processes that try at the same time seldom conflict."""
 
 
 class Peer(Struct, frozen=True):
@@ -89,8 +78,6 @@ class Cluster:
         """The sessions of this process: token and name."""
         self._lost: dict[tuple[str, str], bool] = {}
         """Sessions that this process has, because another process lost them, and whether in a transaction."""
-        self._elsewhere: list[tuple[str, str]] = []
-        """The sessions of the other processes when they were last looked up."""
         self._steady = self._renewed = time.monotonic()
         """Since when the database has always responded, and when it last did."""
         # ALTER TABLE waits for every transaction of the other processes, and they may wait for it: a deadlock.
@@ -169,8 +156,6 @@ class Cluster:
             self._own.add((token, name))
             if before not in {None, self.id}:
                 self._lost[token, name] = bool(in_transaction)
-            # The row is there first, so of two processes that open the last session at the same time each counts both.
-            self.sessions_elsewhere()
             return None
         # Its lease may have ended meanwhile: then it does not answer, and the session is not this one's yet.
         return Peer(str(process), str(address))
@@ -186,13 +171,7 @@ class Cluster:
             f"SELECT token, name FROM sessions JOIN processes ON id = process WHERE id <> ? AND {_ALIVE} ORDER BY name",
             (self.id,),
         )
-        self._elsewhere = [(str(token), str(name)) for token, name in rows]
-        return self._elsewhere
-
-    def number_elsewhere(self, token: str) -> tuple[int, int]:
-        """The number of sessions with a name that the other processes had when a session was last opened here: those of
-        a token, and all."""
-        return sum(of == token for of, _ in self._elsewhere), len(self._elsewhere)
+        return [(str(token), str(name)) for token, name in rows]
 
     def end_session(self, token: str, name: str) -> None:
         if (token, name) in self._own:
@@ -252,23 +231,6 @@ class Cluster:
             "UPDATE sessions SET ending = '' WHERE token = ? AND name = ? AND process = ?", (token, name, self.id)
         )
 
-    def take_slot(self, organization: str, pool: str, concurrency: int, statement: str) -> bool:
-        """Take one of the slots of a pool, if one is free in all processes together."""
-        values = (organization, pool, organization, pool, self.id, statement, concurrency, concurrency)
-        return bool(self.storage.write(_TAKE_SLOT, values))
-
-    def free_slot(self, statement: str) -> None:
-        self.storage.write("DELETE FROM slots WHERE statement = ? AND process = ?", (statement, self.id))
-
-    def loads(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
-        """The unfinished statements that other processes have of these tokens and organizations: number, characters."""
-        rows = self.storage.read(
-            "SELECT key, count(*), sum(length(sql)) FROM statements, unnest(ARRAY[owner, organization]) key "
-            "WHERE state = ? AND process <> ? AND key = ANY(?) GROUP BY key",
-            (sqlstate.RUNNING, self.id, list(keys)),
-        )
-        return {str(key): (int(number), int(size)) for key, number, size in rows}
-
     def needs_files(self, names: Collection[str]) -> Mapping[str, bool]:
         """Those of some files in the storage of results that are the result of a statement, or a source, and whether
         the statement still runs.
@@ -290,7 +252,7 @@ class Cluster:
         return {str(row[0]) for row in self.storage.read(sql, (sqlstate.RUNNING, self.id))}
 
     def take_over(self) -> list[str]:
-        """Take over the statements of dead processes, and free their sessions and slots. Only one process does so;
+        """Take over the statements of dead processes, and free their sessions. Only one process does so;
         returns the addresses of those processes.
 
         After a time in which the database did not respond, no process could renew its lease: then none is dead yet.
@@ -307,9 +269,8 @@ class Cluster:
         return [str(address) for (address,) in dead]
 
     def _release_from_gone(self) -> None:
-        """Free the sessions and slots of processes that are no longer members."""
+        """Free the sessions of processes that are no longer members."""
         self.storage.write(f"UPDATE sessions SET process = '', ending = '', lost = {_NOW} WHERE {_GONE}")
-        self.storage.write(f"DELETE FROM slots WHERE {_GONE}")
 
     def key(self, name: str) -> bytes:
         """A random key that all processes share, 32 bytes."""
@@ -321,12 +282,5 @@ class Cluster:
         return bytes(self.storage.read("SELECT value FROM keys WHERE name = ?", (name,))[0][0])
 
     def tidy(self) -> None:
-        """Remove lost sessions that were not used again, and slots of statements that have finished: the database may
-        have executed a call whose response was lost.
-        """
-        self.storage.write(
-            "DELETE FROM slots WHERE process = ? AND NOT EXISTS "
-            "(SELECT FROM statements WHERE id = slots.statement AND state = ?)",
-            (self.id, sqlstate.RUNNING),
-        )
+        """Remove lost sessions that were not used again."""
         self.storage.write(f"DELETE FROM sessions WHERE lost < {_NOW} - {FORGOTTEN_SECONDS}")

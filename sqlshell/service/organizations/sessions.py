@@ -324,9 +324,6 @@ class Sessions:
     def _check_number(self, caller: Caller, name: str, times: int) -> None:
         """Raises Refusal if there are too many sessions for one more."""
         number, together = self._numbers[caller.token_id], self._numbers.total()
-        if name and self._cluster is not None:
-            of_token, of_all = self._cluster.number_elsewhere(caller.token_id)
-            number, together = number + of_token, together + of_all
         cause = ""
         if number >= self._settings.sessions * (1 if name else times):
             cause = f"too many sessions: this token has {number} {limit_note('sessions')}"

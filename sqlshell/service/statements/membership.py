@@ -7,7 +7,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from sqlshell.errors import reason
@@ -20,7 +20,7 @@ from sqlshell.service.organizations.sessions import Sessions
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.control import Control
 from sqlshell.service.statements.runner import Runner
-from sqlshell.service.statements.statement import Statement
+from sqlshell.service.statements.statement import NOT_BEGUN, Statement
 from sqlshell.service.statements.store import (
     INSERT,
     Ending,
@@ -45,7 +45,7 @@ TAKEN_OVER = "another process of the service has taken over the statement; look 
 
 _INSERT_HERE = (
     f"{INSERT.partition(' VALUES ')[0]} SELECT v.* FROM (VALUES (?, ?, ?, ?, ?::float8, ?::float8, ?, ?, ?::bytea, "
-    "?::bytea, ?::bytea, ?::bigint, ?, ?)) v WHERE EXISTS (SELECT FROM processes WHERE id = ?)"
+    "?::bytea, ?::bytea, ?::bigint, ?)) v WHERE EXISTS (SELECT FROM processes WHERE id = ?)"
 )
 """INSERT for a process that has its lease."""
 
@@ -56,8 +56,6 @@ class SharedStatementStore(StatementStore):
     """Records are written before they run and when they end. An end counts only if no other process has taken the
     statement over. The event loop does not wait for the database.
     """
-
-    has_slot = "EXISTS (SELECT FROM slots WHERE statement = id)"
 
     def __init__(self, storage: PostgresqlStorage, place: Callable[[str, str], Spool], cluster: Cluster) -> None:
         self._cluster = cluster
@@ -75,12 +73,15 @@ class SharedStatementStore(StatementStore):
     async def admit(self, statements: Sequence[Statement]) -> None:
         """Add statements. Raises Unavailable if they cannot be written: another process could not find them."""
         self._register(statements)
+        rows = [self._row(statement, message=NOT_BEGUN) for statement in statements]
         try:
-            await self._shared.run_async(partial(self._insert, [self._row(statement) for statement in statements]))
+            await self._shared.run_async(partial(self._insert, rows))
         except BaseException:
             # If a row was written nevertheless, the next beat finds it and ends it.
             self._unregister(statements)
             raise
+        for statement in statements:
+            statement.queued = True
 
     def _write_soon(self, work: Callable[[], object]) -> None:
         async def write() -> None:
@@ -88,9 +89,6 @@ class SharedStatementStore(StatementStore):
                 await self._shared.run_async(work)
 
         spawn(write(), self._tasks)
-
-    async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
-        return await self._shared.run_async(lambda: self._cluster.loads(keys))
 
     def _write_end(self, ending: Ending) -> None:
         self._unwritten.append(ending)
@@ -166,7 +164,7 @@ class SharedStatementStore(StatementStore):
         """
         rows = []
         for item in endings:
-            statement_id, organization, _, _, _, finished, state, message, *result, _, process = item.row
+            statement_id, organization, _, _, _, finished, state, message, *result, process = item.row
             rows.append((organization, state, message, finished, *result, statement_id, process))
         changed = self._shared.write_each(_ENDED_HERE, rows)
         return [bool(number) or self._taken_over(item.statement) for item, number in zip(endings, changed, strict=True)]
@@ -274,7 +272,7 @@ class Membership:
             self._ending.add(asked)
             self._runner.spawn(self._end_session(*asked))
         store.write_again()
-        await self._runner.resume(in_cluster=True)
+        await self._runner.resume()
         if time.monotonic() > self._next_sweep and (self._sweeping is None or self._sweeping.done()):
             self._next_sweep = time.monotonic() + SWEEP_SECONDS
             self._sweeping = asyncio.ensure_future(self._sweep_results())
@@ -307,9 +305,6 @@ class Membership:
         for key, since in self._unused.items():
             if now - since > UNUSED_SECONDS:
                 await self._cluster.run_async(self._cluster.end_session, *key)
-        if self._unused:
-            # They may have been refused because of sessions that other processes have ended meanwhile.
-            await self._cluster.run_async(self._cluster.sessions_elsewhere)
 
     async def _rejoin(self) -> None:
         """Join again with a new ID after the lease was lost; other processes have taken over the statements."""

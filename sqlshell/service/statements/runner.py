@@ -6,9 +6,9 @@ import asyncio
 import contextlib
 import errno
 import math
-import random
-from collections import Counter, defaultdict
-from collections.abc import AsyncIterator, Coroutine
+import time
+from collections import Counter
+from collections.abc import Coroutine
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -25,7 +25,6 @@ from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.grammar import dialect_of
 from sqlshell.service.objects.kind import DialectStatement, StartedFeed, Work
 from sqlshell.service.organizations.organizations import Organizations
-from sqlshell.service.organizations.pools import Pool
 from sqlshell.service.organizations.sessions import Session, Sessions
 from sqlshell.service.settings import Settings
 from sqlshell.service.statements.control import SESSION_ENDED, Control
@@ -46,9 +45,6 @@ RESULTS = 4 << 20
 KEPT, KEPT_SIZE = 2_000, 16 << 20
 """Batches can be looked up while they have at most this many statements together, and about as many characters of texts
 and bytes of results; the statements are kept longer."""
-
-SLOT_SECONDS = (0.01, 0.03)
-"""The shortest and the longest pause between two attempts of a process of a cluster to take a slot of a pool."""
 
 REASON = 1000
 """The maximum length of a message that quotes another statement's failure, in characters."""
@@ -168,9 +164,6 @@ class Runner:
         self._dialect = dialect_of(organizations)
         self._tasks: set[asyncio.Task[None]] = set()
         self._cluster = cluster
-        self._lines: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
-        """The statements of this process that wait for a slot of a pool, given by organization and name. Only the first
-        one asks the database of a cluster."""
 
     async def close(self) -> None:
         """End the tasks."""
@@ -304,12 +297,10 @@ class Runner:
                 statement.pools = pool, organization.places
                 for each in statement.pools:
                     await stack.enter_async_context(each.admit(statement.owner, statement.statement_id))
-                if self._cluster is not None:
-                    await stack.enter_async_context(self._slot(self._cluster, session, pool, statement))
                 most = min(most, pool.size.timeout or math.inf)
             if not statement.unfinished:
                 return
-            self._store.note_begun(statement)
+            await self._store.note_begun(statement)
             if not statement.start(session.connection, most):
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
             if asked is None and server is not None and server.capabilities.reattaching:
@@ -337,24 +328,6 @@ class Runner:
         if asked is not None and asked.verb == "update":
             await session.organization.refresh_pools()
 
-    @contextlib.asynccontextmanager
-    async def _slot(self, cluster: Cluster, session: Session, pool: Pool, statement: Statement) -> AsyncIterator[None]:
-        """Hold a slot of a pool, whose number counts in all processes together. Raises Failure."""
-        place = session.organization.id, pool.name
-        try:
-            async with self._lines[place]:
-                # The concurrency of the pool may change meanwhile.
-                while not await cluster.run_async(
-                    cluster.take_slot, *place, pool.size.concurrency, statement.statement_id
-                ):
-                    if statement.is_canceled():
-                        raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
-                    await asyncio.sleep(random.uniform(*SLOT_SECONDS))
-            yield
-        finally:
-            with contextlib.suppress(StorageError):
-                await cluster.run_async(cluster.free_slot, statement.statement_id)
-
     async def _note_transaction(self, session: Session) -> None:
         """Before the outcome of a statement is reported, tell the others whether it left a transaction open."""
         is_open = bool(session.connection.transaction)
@@ -378,16 +351,14 @@ class Runner:
         session.organization.streams.begin(statement.statement_id, feed, start)
         statement.ready.set()
 
-    async def resume(self, *, in_cluster: bool) -> None:
+    async def resume(self) -> None:
         """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others.
         Raises StorageError.
         """
         statements = await self._store.interrupted()
         server = self._organizations.server
-        interrupted = {statement.statement_id for statement in statements}
         for statement in statements:
-            # Several processes note each end before the next statement of the submission begins.
-            if statement.queued or (in_cluster and statement.previous in interrupted):
+            if statement.queued:
                 self._store.end(statement, sqlstate.CANCELED, NOT_BEGUN)
             elif server is not None and statement.operation and server.capabilities.reattaching:
                 work = self._reattach(cast(ExternalEngine, server), statement)
@@ -396,11 +367,17 @@ class Runner:
                 self._store.end(statement, sqlstate.INTERNAL, STOPPED)
 
     async def _reattach(self, engine: ExternalEngine, statement: Statement) -> None:
-        """Wait for a statement that the engine went on with while no process of the service waited for it."""
-        statement.start()
+        """Wait for a statement that the engine went on with while no process of the service waited for it. Raises
+        Failure, as without an engine that goes on with it if the engine does not know it, or no longer."""
+        statement.began = time.monotonic()
         place = statement.organization or self._organizations.default()
         organization = await asyncio.to_thread(self._organizations.get, place)
-        outcome = await self._executor.reattach(engine, organization, statement)
+        try:
+            outcome = await self._executor.reattach(engine, organization, statement)
+        except Failure as failure:
+            if failure.sql_state != sqlstate.SESSION_LOST:
+                raise
+            raise Failure(sqlstate.INTERNAL, STOPPED) from failure
         statement.outcome = outcome
         self._store.end(statement, outcome.sql_state, outcome.message)
 

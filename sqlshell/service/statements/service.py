@@ -6,9 +6,8 @@ import asyncio
 import contextlib
 import time
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import partial
-from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -73,7 +72,7 @@ class StatementService:
         if self._ticking is None:
             self._ticking = asyncio.ensure_future(self._tick())
             if self.cluster is None:
-                self._runner.spawn(self._runner.resume(in_cluster=False))
+                self._runner.spawn(self._runner.resume())
             else:
                 from sqlshell.service.statements.membership import Membership, SharedStatementStore
 
@@ -190,22 +189,14 @@ class StatementService:
         self._sessions.close()
         self.organizations.close()
 
-    def check_room(
-        self,
-        caller: Caller,
-        times: int,
-        number: int = 1,
-        size: int = 0,
-        elsewhere: Mapping[str, tuple[int, int]] = {},
-    ) -> None:
+    def check_room(self, caller: Caller, times: int, number: int = 1, size: int = 0) -> None:
         """Raises TooManyRequests if a token or organization has too many unfinished statements for `number` more with
-        `size` characters. The limits are multiplied by `times`; `elsewhere` are the statements of other processes.
+        `size` characters. The limits are multiplied by `times`.
         """
         loads = self.store.loads((caller.token_id, caller.organization))
         both = (caller.token_id, times, "token"), (caller.organization, times * ORGANIZATION_FACTOR, "organization")
         for key, factor, who in both:
-            further, characters = elsewhere.get(key, (0, 0))
-            has, long = loads[key].number + further, loads[key].size + characters
+            has, long = loads[key].number, loads[key].size
             cause = ""
             if has + number > self._settings.waiting * factor:
                 cause = f"this {who} has {format_count(has, 'unfinished statement')} {limit_note('waiting')}"
@@ -237,13 +228,10 @@ class StatementService:
             failure, given = raised, given[:of_failed]
         try:
             statements = await self._create(request, caller, given, session)
-            for before, statement in pairwise(statements):
-                statement.previous = before.statement_id
             if caller.token_id in self.organizations.catalog.dropped:
                 raise InvalidToken("invalid token")
-            elsewhere = await self.store.loads_elsewhere((caller.token_id, caller.organization))
             # Nothing is awaited between this and the admission.
-            self.check_room(caller, times, len(given), sum(len(sql) for sql, _ in given), elsewhere)
+            self.check_room(caller, times, len(given), sum(len(sql) for sql, _ in given))
             await self.store.admit(statements)
         except BaseException:
             if session is not None:

@@ -45,18 +45,16 @@ class State(Enum):
     FINISHED = "finished"
     FAILED = "failed"
     CANCELED = "canceled"
-    UNKNOWN = "unknown"
-    """It ran when the service stopped, and may have taken effect."""
 
     @classmethod
-    def after(cls, sql_state: str, message: str) -> State:
-        """The state of a statement that has ended with a sqlState and message."""
+    def after(cls, sql_state: str) -> State:
+        """The state of a statement that has ended with a sqlState."""
         if sql_state == sqlstate.RUNNING:
             return cls.SUBMITTED
         if sql_state == sqlstate.CANCELED:
             return cls.CANCELED
         if sqlstate.failed(sql_state):
-            return cls.UNKNOWN if message == STOPPED else cls.FAILED
+            return cls.FAILED
         return cls.FINISHED
 
 
@@ -106,8 +104,6 @@ class Statement(Struct, eq=False):
     """The process of the service that has it, if several share their records."""
     operation: str = ""
     """The engine's ID of what it runs for this statement, if the engine is a server that can be asked for it again."""
-    previous: str = ""
-    """The ID of the statement before it in its submission, "" for the first: it begins when that one has ended."""
     began: float = 0.0
     """When it started, by the monotonic clock; 0 before that."""
     finished: float = 0.0
@@ -217,7 +213,7 @@ class Statement(Struct, eq=False):
         if self.running:
             return "running" if self.started else "queued"
         ends = {State.FINISHED: "completed", State.CANCELED: "terminated"}
-        return ends.get(State.after(self.sql_state, self.message), "failed")
+        return ends.get(State.after(self.sql_state), "failed")
 
 
 def when_stopped(statement: Statement) -> tuple[str, str]:

@@ -14,6 +14,7 @@ from msgspec import Struct
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import ColumnInfo, ContextEcho
 from sqlshell.service.engines.engine import Outcome
+from sqlshell.service.failure import Failure
 from sqlshell.service.organizations.sessions import Session
 from sqlshell.service.results.results import Layout, Spool
 from sqlshell.service.statements.statement import LISTED, NOT_BEGUN, State, Statement, bytes_of
@@ -77,9 +78,6 @@ class StatementStore:
     latest().
     """
 
-    has_slot = "FALSE"
-    """SQL for whether an unfinished statement runs now, if other processes run statements too."""
-
     def __init__(self, storage: Storage, place: Callable[[str, str], Spool]) -> None:
         self._storage = storage
         self.place = place
@@ -88,7 +86,7 @@ class StatementStore:
         """SQL for the bytes of a statement that count against its organization's quota: its rows, and its texts as they
         are stored."""
         self._swept = f"SELECT id, organization, {self._size} FROM statements WHERE finished > 0 AND"
-        self._selected = f"SELECT {_WRITTEN}, operation, {self.has_slot} FROM statements"
+        self._selected = f"SELECT {_WRITTEN}, operation FROM statements"
         self._listed = self._selected.replace(" sql", f" substr(sql, 1, {LISTED})").replace("body", "NULL")
         self._running: dict[str, Statement] = {}
         self._unread: dict[str, Statement] = {}
@@ -156,11 +154,14 @@ class StatementStore:
                 for statement in statements:
                     statement.queued = True
 
-    def note_begun(self, statement: Statement) -> None:
+    async def note_begun(self, statement: Statement) -> None:
         """Store that a statement begins: if this process is killed from now on, it may have taken effect. Raises
-        StorageError: a statement whose row says that it has not begun must not run."""
+        Failure if another process has ended it, StorageError: a statement whose row says that it has not begun must
+        not run."""
         if statement.queued:
-            self._storage.write(BEGUN, (statement.statement_id,))
+            values = statement.statement_id, self.process
+            if not await self._storage.run_async(lambda: self._storage.write(BEGUN, values)):
+                raise Failure(sqlstate.CANCELED, NOT_BEGUN)
             statement.queued = False
 
     def end(self, statement: Statement, sql_state: str, message: str, session: Session | None = None) -> None:
@@ -168,7 +169,7 @@ class StatementStore:
         an end already. The end is written before clients see it."""
         if statement.unfinished and session is not None:
             statement.context = session.echo()
-        if statement.move_to(State.after(sql_state, message)):
+        if statement.move_to(State.after(sql_state)):
             self.finished += 1
             self._write_end(self._ending(statement, sql_state, message))
 
@@ -207,7 +208,7 @@ class StatementStore:
         self._kept[statement.organization].add(0, statement.spool.size + ending.size)
         self.unswept += statement.spool.size
         statement.sql_state, statement.message, statement.finished = ending.state, ending.message, ending.finished
-        statement.state = State.after(ending.state, ending.message)
+        statement.state = State.after(ending.state)
         statement.ready.set()
         if self._leave(statement):
             if statement.redacted is not None:
@@ -248,10 +249,6 @@ class StatementStore:
         """The loads of tokens and organizations by their IDs, as far as this process knows them."""
         return {key: self._loads.get(key) or StatementLoad() for key in keys}
 
-    async def loads_elsewhere(self, keys: Collection[str]) -> Mapping[str, tuple[int, int]]:
-        """What other processes add to the loads: number and characters, where there are any. Raises StorageError."""
-        return {}
-
     def _enter(self, statement: Statement) -> None:
         """Note that a statement is running, in the loads of its token and organization too."""
         self._running[statement.statement_id] = statement
@@ -281,7 +278,7 @@ class StatementStore:
         first = statement.statement_id, statement.organization, statement.owner, statement.text, statement.created
         context, spool = msgspec.json.encode(statement.context), statement.spool
         rows = (spool.body, spool.size) if finished else (None, 0)
-        return (*first, finished, state, message, context, kept, *rows, statement.previous, self.process)
+        return (*first, finished, state, message, context, kept, *rows, self.process)
 
     def _write_late(self) -> None:
         """Write the ends that are not written; if the disk is full, the latest ones stay pending."""
@@ -303,7 +300,7 @@ class StatementStore:
         return at_hand or await self._storage.run_async(lambda: self._stored(statement_id))
 
     def _stored(self, statement_id: str) -> Statement | None:
-        rows = [(*row, "", False) for row in self._late if row[0] == statement_id]
+        rows = [(*row, "") for row in self._late if row[0] == statement_id]
         rows = rows or self._storage.read(f"{self._selected} WHERE id = ?", (statement_id,))
         return self._restored(rows[-1]) if rows else None
 
@@ -382,14 +379,14 @@ class StatementStore:
 
     def _restored(self, row: Row) -> Statement:
         statement_id, organization, owner, sql, created, finished, state, message, context, *rest = row
-        kept, body, size, previous, process, operation, has_slot = rest
+        kept, body, size, process, operation = rest
         queued = state == sqlstate.RUNNING and message == NOT_BEGUN
-        ended = State.RUNNING if has_slot and state == sqlstate.RUNNING else State.after(state, message)
+        begun = State.RUNNING if state == sqlstate.RUNNING and not queued else State.after(state)
         spool = self.place(organization, statement_id)
         statement = Statement(
             sql, organization, owner, spool, _decode_context(context), statement_id, created, state,
-            "" if queued else message, ended, finished=finished, operation=operation,
-            process=process, previous=previous, queued=queued,
+            "" if queued else message, begun, finished=finished, operation=operation,
+            process=process, queued=queued,
         )  # fmt: skip
         if kept is not None:
             stored = _decode_kept(kept)
@@ -406,13 +403,11 @@ def _leaves(sql: str) -> bool:
     return sql.startswith("TERMINATE SESSION ") and sql.endswith(" WHEN IDLE")
 
 
-_WRITTEN = (
-    "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, previous, process"
-)
+_WRITTEN = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, process"
 DELETED = "DELETE FROM statements WHERE id = ?"
-BEGUN = f"UPDATE statements SET message = '' WHERE id = ? AND state = '{sqlstate.RUNNING}'"
+BEGUN = f"UPDATE statements SET message = '' WHERE id = ? AND process = ? AND state = '{sqlstate.RUNNING}'"
 OPERATION = "UPDATE statements SET operation = ? WHERE id = ?"
-INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES ({', '.join('?' * 14)})"
+INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES ({', '.join('?' * 13)})"
 _CHANGED = ("organization", "state", "message", "finished", "context", "outcome", "body", "bytes")
 PUT = f"{INSERT} ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _CHANGED)}"
 """Writes a statement, which may be stored already."""

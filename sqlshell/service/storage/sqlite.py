@@ -21,7 +21,6 @@ LATER = (
     ("objects", "updated", "REAL NOT NULL DEFAULT 0"),
     ("statements", "process", "TEXT NOT NULL DEFAULT ''"),
     ("statements", "operation", "TEXT NOT NULL DEFAULT ''"),
-    ("statements", "previous", "TEXT NOT NULL DEFAULT ''"),
 )
 """Columns that files of earlier versions lack: table, name, type."""
 
