@@ -200,10 +200,10 @@ GROUPS: Final = (CONNECTION, CONTEXT, SCRIPTS, OUTPUT, OTHER)
 
 _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
     CONNECTION: (
-        Setting("url", "the service's base URL, a DSN, or a database or data file"),
+        Setting("url", "base URL of a service, URL of a database server, or a database or data file"),
         Setting("token", "the bearer token"),
         _flag("token_file", "file that contains the bearer token", FILE, often=True),
-        _flag("profile", "profile of config.toml", NAME, profile=False, often=True),
+        _flag("profile", "profile in config.toml", NAME, profile=False, often=True),
         _flag("connect_timeout", "maximum time to establish a connection [default: 10s]", DURATION, default=10.0),
         _flag(
             "timeout",
@@ -219,7 +219,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
         _flag(
             "retry_timeout",
-            "maximum time of a request and its retries, 1 s more for each 16 KiB of data [default: 300s]",
+            "maximum time of a request and its retries, plus 1 s for each 16 KiB of data [default: 300s]",
             TIME_LIMIT,
             default=300.0,
         ),
@@ -320,7 +320,8 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         ),
         Setting(
             "confirm",
-            'statements that require confirmation: ["DROP", "DELETE WITHOUT WHERE"], or "type-name" for all that write',
+            'statements that require confirmation, such as ["DROP", "DELETE WITHOUT WHERE"]; "type-name" for all that '
+            "write, which are confirmed by typing the name of the profile",
             TEXTS,
             environment=False,
         ),
@@ -341,7 +342,7 @@ _TABLE: Final[Mapping[str, tuple[Setting, ...]]] = {
         Setting("types", "show the types of columns under their names at a terminal", SWITCH, default=True),
         Setting(
             "browse",
-            "minimum number of columns with which a result opens in the explorer at the prompt, 0 = never",
+            "at the prompt, open results with at least this many columns in the explorer, 0 = never",
             replace(NUMBER, zero="never"),
             default=100,
         ),

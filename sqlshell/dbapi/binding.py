@@ -65,7 +65,8 @@ class Template(Struct, frozen=True):
                 raise ProgrammingError(f"no value for the placeholder :{error.args[0]}") from None
         if isinstance(parameters, str | bytes) or not isinstance(parameters, Sequence):
             raise ProgrammingError(
-                f"parameters must be a sequence or a mapping, not {type(parameters).__name__}", hint="write (value,)"
+                f"parameters must be a sequence or a mapping, not {type(parameters).__name__}",
+                hint="pass a tuple such as (value,)",
             )
         if len(parameters) != count:
             given = len(parameters)

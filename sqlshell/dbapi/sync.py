@@ -33,7 +33,7 @@ def connect(target: str | os.PathLike[str] = "", *, autocommit: bool = False, **
     database in memory. Unless `autocommit` is set, the first statement begins a transaction, which lasts until commit()
     or rollback(). `options` are settings of a profile; times are in seconds:
 
-    - profile: the profile of config.toml whose settings are used.
+    - profile: the profile in config.toml whose settings are used.
     - token, token_file, token_command, token_keyring: the bearer token, or where it is.
     - organization, role, database, schema, store, compute_pool, timezone: the context of the first statement.
     - session_id: the session to join instead of a new one.

@@ -141,10 +141,10 @@ def shell_command() -> click.Command:
         takes=takes | {"version"},
         callback=_shell,
         epilog=EXAMPLES + DETAILS,
-        help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile of "
+        help="A SQL shell for statement-execution services. TARGET is a base URL (https://host/v2), a profile in "
         "config.toml, a database file, data files (csv, json, parquet; - is stdin), or the URL of a PostgreSQL "
-        "or Spark Connect server (postgresql://user@host/db, sc://host). Without TARGET, it is SQLSHELL_URL, "
-        "SQLSHELL_PROFILE, the profile 'default', or DuckDB in memory.",
+        "or Spark Connect server (postgresql://user@host/db, sc://host). The default is "
+        "SQLSHELL_URL, profile SQLSHELL_PROFILE or 'default', or DuckDB in memory.",
     )
 
 

@@ -494,7 +494,7 @@ def _command_hint(words: Sequence[str]) -> str:
 
     names = {item.name for item in BUILTIN}
     command = next((word for word in words if word in names and not Path(word).exists()), "")
-    return f"write a command of the shell as -c '\\{command}'" if command else ""
+    return f"write a backslash command as -c '\\{command}'" if command else ""
 
 
 def initial_options(settings: Settings, output: str, *, prompt: bool, at_terminal: bool = False) -> Options:

@@ -329,9 +329,9 @@ def test_a_transcript_run_again(program: Program, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ('"rows":10', '"rows":11', "expected 11 rows, got 10"),
-        ('"sqlState":"42601"', '"sqlState":"00000"', "expected SQLSTATE 00000, got 42601"),
-        ('"columns":["i"]', '"columns":["j"]', "expected columns j, got i"),
+        ('"rows":10', '"rows":11', "expected 11 rows, found 10"),
+        ('"sqlState":"42601"', '"sqlState":"00000"', "expected SQLSTATE 00000, found 42601"),
+        ('"columns":["i"]', '"columns":["j"]', "expected columns j, found i"),
         ("order by i", "order by i desc", "different values"),
     ],
 )

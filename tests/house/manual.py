@@ -12,13 +12,12 @@ from itertools import groupby
 from pathlib import Path
 
 from sqlshell.config import settings as config
-from sqlshell.config.settings import PREFIX, SETTINGS, Setting
+from sqlshell.config.settings import SETTINGS, Setting
 from sqlshell.interface import sqlstate
-from sqlshell.launch.serve import SERVE, OptionSpec
+from sqlshell.launch.serve import SERVE
 from sqlshell.service.engines import duckdb, postgresql, spark
 from sqlshell.service.engines.engine import Capabilities
 from sqlshell.shell.commands import BUILTIN, Command
-from sqlshell.shell.commands.examples import EXAMPLES
 
 DOCS = Path(__file__).parents[2] / "docs"
 MANUAL = DOCS / "commands.md"
@@ -44,6 +43,11 @@ def _filled(text: str) -> str:
     return textwrap.fill(text, 128, break_long_words=False, break_on_hyphens=False)
 
 
+def _prose(text: str) -> str:
+    """A text in which Markdown keeps the backslashes that stand before punctuation."""
+    return re.sub(r"\\(?=[?!.;])", r"\\\\", text)
+
+
 def heading(item: Command) -> str:
     return f"\\{item.name} {item.usage}".rstrip()
 
@@ -62,7 +66,7 @@ def manual() -> str:
     parts = [
         "# Commands",
         "For those who look up a command. Each works at the prompt, in scripts, with `-c` and on stdin. "
-        "`\\? COMMAND` shows the same text.",
+        "`\\? COMMAND` shows the same text, and examples.",
         table(),
         *map(_filled, RULES),
     ]
@@ -71,9 +75,7 @@ def manual() -> str:
         for item in commands:
             also = ", ".join("`" + ("" if name[0] in ".!" else "\\") + name + "`" for name in item.aliases)
             parts.append(f"### `{heading(item)}`")
-            parts.append(item.help + (f"\n\nAlso {also}." if also else ""))
-            if item.name in EXAMPLES:
-                parts.append("\n".join(["```text", *EXAMPLES[item.name], "```"]))
+            parts.append(_prose(item.help) + (f"\n\nAlso {also}." if also else ""))
     return "\n\n".join(parts) + "\n"
 
 
@@ -102,19 +104,25 @@ def default_of(setting: Setting) -> str:
     return shown(setting.default) if isinstance(setting.default, bool) or setting.default else ""
 
 
+def _key(setting: Setting) -> str:
+    """The key, from which the environment variable follows; the variable where it is alone, or that there is none."""
+    if not setting.profile:
+        return code(setting.variable) if setting.environment else ""
+    return code(setting.name) + ("" if setting.environment else " (no variable)")
+
+
 def settings_table() -> str:
-    """A table for each group of settings: meaning, flag, environment variable, key and default."""
+    """A table for each group of settings: key, flag, default and meaning."""
     parts = []
     for group in config.GROUPS:
-        rows = [f"### {group}", "", "| key | flag | variable | default | what it sets |", "|---|---|---|---|---|"]
+        rows = [f"### {group}", "", "| key | flag | default | what it sets |", "|---|---|---|---|"]
         for setting in SETTINGS:
             if setting.group == group:
                 said, _ = parts_of_help(setting.help)
                 words = setting.kind.words if setting.kind is not config.SWITCH and ":" not in said else ()
                 cells = (
-                    code(setting.name) if setting.profile else "",
+                    _key(setting),
                     ", ".join(map(code, setting.flags)),
-                    code(setting.variable) if setting.environment else "",
                     default_of(setting),
                     said + (f" ({', '.join(words)})" if words else ""),
                 )
@@ -123,18 +131,14 @@ def settings_table() -> str:
     return "\n\n".join(parts)
 
 
-def serve_variable(option: OptionSpec) -> str:
-    return PREFIX + "SERVE_" + option[0].removeprefix("--").replace("-", "_").upper()
-
-
 def serve_table() -> str:
-    rows = ["| flag | variable | default | what it sets |", "|---|---|---|---|"]
+    rows = ["| flag | default | what it sets |", "|---|---|---|"]
     for option in SERVE:
         flag, _, given, text = option
         said, named = parts_of_help(text)
         default = named or (("on" if given else "off") if isinstance(given, bool) else given)
         plain = f"{default:g}" if isinstance(default, int | float) else str(default or "")
-        rows.append("| " + " | ".join(map(cell, (code(flag), code(serve_variable(option)), plain, said))) + " |")
+        rows.append("| " + " | ".join(map(cell, (code(flag), plain, said))) + " |")
     return "\n".join(rows)
 
 

@@ -49,14 +49,18 @@ def test_the_reference_has_every_setting_and_default() -> None:
         names = {f"`{setting.name}`", *(f"`{flag}`" for flag in setting.flags)}
         row = next(row for row in rows if names & {*row[0].split(), *row[1].split(", ")})
         assert all(f"`{flag}`" in row[1] for flag in setting.flags)
-        assert (f"`{setting.variable}`" in row[2]) == setting.environment
+        assert setting.variable == f"SQLSHELL_{setting.name.upper()}"
+        if setting.profile:
+            assert ("(no variable)" not in row[0]) == setting.environment
+        else:
+            assert (f"`{setting.variable}`" in row[0]) == setting.environment
         if isinstance(setting.default, int | float) and setting.default and not isinstance(setting.default, bool):
-            assert f"{setting.default:g}" in row[3], setting.name
-    assert "| `expanded` |  | `SQLSHELL_EXPANDED` | auto at the prompt, off in scripts |" in text
+            assert f"{setting.default:g}" in row[2], setting.name
+    assert "| `expanded` |  | auto at the prompt, off in scripts |" in text
     for flag, kind, default, _ in SERVE:
         row = next(row for row in rows if row[0] == f"| `{flag}`")
         if kind is not bool and isinstance(default, int | float):
-            assert row[2] == f"{default:g}"
+            assert row[1] == f"{default:g}"
 
 
 def test_every_page_is_in_the_index_and_every_link_leads_somewhere() -> None:

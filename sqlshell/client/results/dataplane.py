@@ -57,18 +57,18 @@ def data_plane(request: DataplaneRequest, api: Target, statement_id: str) -> Dat
     if scheme not in _SCHEMES[kind]:
         raise ProtocolError(f"{refused}: unsupported scheme {scheme or 'none'}")
     if not host:
-        raise ProtocolError(f"{refused}: no host")
+        raise ProtocolError(f"{refused}: must contain a host")
     if parts.username is not None or parts.password is not None:
         raise ProtocolError(f"invalid data plane URI from {api.name}: must not contain a user name")
     if parts.fragment:
-        raise ProtocolError(f"{refused}: fragment not allowed")
+        raise ProtocolError(f"{refused}: must not contain a fragment")
     scheme = _PLAIN.get(scheme, scheme)
     if api.scheme == "https" and scheme != "https":
         raise ProtocolError(f"{refused}: the service uses https, so its data plane must use TLS too")
     path = _path(parts.path, request.statement_id or statement_id, refused) if kind == RESULT_SET else parts.path
     if parts.query:
         if kind == RESULT_SET:
-            raise ProtocolError(f"{refused}: query string not allowed")
+            raise ProtocolError(f"{refused}: must not contain a query string")
         path += f"?{parts.query}"
     target = Target(scheme, host.lower(), port or DEFAULT_PORTS[scheme])
     near = _origin(target) == _origin(api) or (bool(api.uds) and normalized_host(target.host) == "localhost")

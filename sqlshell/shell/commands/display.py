@@ -75,7 +75,7 @@ async def alignment(shell: CommandShell, args: Args) -> None:
 
 @command("encoding", "[NAME]")
 async def encoding(shell: CommandShell, args: Args) -> None:
-    """Show the encoding of text, which is always UTF-8. A script may ask for it: \\encoding UTF8"""
+    """Show the encoding of text, which is always UTF-8. \\encoding UTF8 is accepted, any other name is an error."""
     if not args:
         shell.say("UTF8")
     elif args[0].upper().replace("-", "") != "UTF8":
@@ -118,7 +118,7 @@ async def theme(shell: CommandShell, args: Args) -> None:
 async def rows_only(shell: CommandShell, args: Args) -> None:
     """Show rows only; without an argument, toggle it. Column names and record numbers are omitted.
 
-    The argument of duckdb's .headers is the opposite."""
+    duckdb's .headers on is \\t off."""
     if not args.name.startswith("."):
         header = not (args[0] == "on" if args else shell.session.options.header)
         shell.set_options({"header": header})

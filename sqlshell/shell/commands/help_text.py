@@ -48,7 +48,7 @@ START = (
     ("Ctrl-C", "cancel the statement, or clear the line"),
     ("\\i FILE  sqlshell -f FILE", "run a script; the exit code shows whether it failed"),
     ("\\set city Bern  :'city'", "set a variable, use it as a string"),
-    ("sqlshell PROFILE --read-only", "connect to a profile of config.toml, read-only"),
+    ("sqlshell PROFILE --read-only", "connect to a profile in config.toml, read-only"),
 )
 """The first steps: what is typed, and what it does."""
 

@@ -82,7 +82,7 @@ async def show_crosstab(shell: CommandShell, args: Args) -> None:
 
 @command("chart", "[KIND] [COLUMN...]", sends=True, data=("KIND", "COLUMN"))
 async def show_chart(shell: CommandShell, args: Args) -> None:
-    """Draw a result: \\chart [bar|line|scatter|hist|heat] [X] [Y...]
+    """Draw a result as a chart: \\chart [bar|line|scatter|hist|heat] [X] [Y...]
 
     Columns are given by name, or by number from 1. Omitted arguments are chosen to fit the data."""
     words = list(args)

@@ -119,18 +119,18 @@ def _differences(
 ) -> Sequence[str]:
     if state != record.sql_state:
         details = f": {one_line(message, 120)}" if message else ""
-        return [f"expected SQLSTATE {record.sql_state}, got {state}{details}"]
+        return [f"expected SQLSTATE {record.sql_state}, found {state}{details}"]
     differences: list[str] = []
     if len(results) != len(record.results):
-        differences.append(f"expected {format_count(len(record.results), 'result')}, got {len(results)}")
+        differences.append(f"expected {format_count(len(record.results), 'result')}, found {len(results)}")
     for number, (old, new) in enumerate(zip(record.results, results, strict=False), 1):
         which = f"result {number}: " if len(results) > 1 else ""
         if old.columns != new.columns:
-            differences.append(f"{which}expected columns {', '.join(old.columns)}, got {', '.join(new.columns)}")
+            differences.append(f"{which}expected columns {', '.join(old.columns)}, found {', '.join(new.columns)}")
         elif old.rows is None:
             pass
         elif old.rows != new.rows:
-            differences.append(f"{which}expected {format_count(old.rows, 'row')}, got {new.rows:,}")
+            differences.append(f"{which}expected {format_count(old.rows, 'row')}, found {new.rows:,}")
         elif old.digest != new.digest:
             differences.append(f"{which}same number of rows, but different values, types or order")
     return differences

@@ -170,9 +170,9 @@ def test_a_replay_prints_to_the_output_of_results(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     assert core.out == ""
     assert out.read_text() == (
-        f"{path}:1: select bad\n  expected SQLSTATE 00000, got 42703: no column\n"
+        f"{path}:1: select bad\n  expected SQLSTATE 00000, found 42703: no column\n"
         f"{path}:2: x\n  not run: its secrets were not recorded\n"
-        f"{path}:3: {LONG[:59]}…\n  expected 0 results, got 1\n"
+        f"{path}:3: {LONG[:59]}…\n  expected 0 results, found 1\n"
     )
     assert "2 statements run again, 2 differ, 1 of 3 statements could not be replayed" in core.err
     assert core.shell.exit == Exit.STATEMENT

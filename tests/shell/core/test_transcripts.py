@@ -95,10 +95,10 @@ def test_what_comes_out_as_it_was_is_not_listed(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("changed", "said"),
     [
-        ({"sqlState": "22012"}, "expected SQLSTATE 22012, got 00000"),
-        ({"results": []}, "expected 0 results, got 1"),
-        ({"columns": ["b"]}, "expected columns b, got a"),
-        ({"rows": 1_000}, "expected 1,000 rows, got 3"),
+        ({"sqlState": "22012"}, "expected SQLSTATE 22012, found 00000"),
+        ({"results": []}, "expected 0 results, found 1"),
+        ({"columns": ["b"]}, "expected columns b, found a"),
+        ({"rows": 1_000}, "expected 1,000 rows, found 3"),
         ({"digest": "0"}, "same number of rows, but different values, types or order"),
         ({"rows": None, "digest": "0"}, ""),
     ],
@@ -124,8 +124,8 @@ def test_a_failure_that_was_none_is_told_with_its_words(tmp_path: Path) -> None:
     path = tmp_path / "t.jsonl"
     core = run(ScriptedClient(answers()), recorded(path, *records))
     assert core.out == (
-        f"{path}:1: select bad\n  expected SQLSTATE 00000, got 42703: no column\n"
-        f"{path}:2: select lost\n  expected SQLSTATE 00000, got XX000: odd\n"
+        f"{path}:1: select bad\n  expected SQLSTATE 00000, found 42703: no column\n"
+        f"{path}:2: select lost\n  expected SQLSTATE 00000, found XX000: odd\n"
         f"{path}:3: select 1\n  not run: its secrets were not recorded\n"
     )
     assert "2 statements run again, 2 differ, 1 of 3 statements could not be replayed" in core.err
