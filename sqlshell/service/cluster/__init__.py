@@ -1,1 +1,1 @@
-"""Several processes of one service, with their records in PostgreSQL: leases by its clock, sessions and slots."""
+"""Several processes of one service, with their records in PostgreSQL: leases by its clock, and sessions."""
