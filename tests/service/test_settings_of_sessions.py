@@ -188,6 +188,10 @@ def test_a_write_conflict_of_two_sessions_can_be_recognized(served: Served) -> N
         first.rows_of_nothing("begin")
         first.rows("update conflicts set a = 2")
         assert second.state("update conflicts set a = 3") == "40001"
+        first.rows_of_nothing("create table made_twice (a integer)")
+        refused = second.run("create table made_twice (a integer)")
+        assert (refused["sqlState"], 'with "made_twice"' in refused["message"]) == ("40001", True)
+        assert refused["message"].endswith("HINT: another transaction has changed the same; run yours again")
         first.rows_of_nothing("rollback")
         assert second.state("update conflicts set a = 3") == "00000"
         first.rows_of_nothing("drop table conflicts")

@@ -73,12 +73,15 @@ CLASSES: tuple[tuple[type[Exception], str], ...] = (
     (duckdb.CatalogException, "42704"),
 )
 
+CONFLICT: Final = "40001"
+
 _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"no transaction is active"), "25P01"),
     (re.compile(r"cannot start a transaction within a transaction"), "25001"),
     (re.compile(r"launched in read-only mode"), "25006"),
     (re.compile(r"can only write to a single attached database"), sqlstate.UNSUPPORTED),
-    (re.compile(r"Conflict on \w+!|write-write conflict"), "40001"),
+    (re.compile(r"Conflict on \w+!|write-write conflict|Transaction conflict"), CONFLICT),
+    (re.compile(r"constraint violation"), "23000"),
     (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
     (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_SCHEMA),
     (re.compile(r"(?:Table|View|Sequence|Index) with name .* does not exist"), sqlstate.NO_RELATION),
@@ -102,6 +105,9 @@ _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"must appear in the GROUP BY"), "42803"),
 )
 """sqlStates of errors of the catalog, of binding and of transactions."""
+
+_PATH: Final = re.compile(r'"(?:[^"\n]*\\0)?([^"\n]*)"')
+"""A name in the message of a conflict, which may be a path with NULs that are written as a backslash and a zero."""
 
 _SPAN: Final = re.compile(r"(?:YEAR|MONTH|DAY|HOUR|MINUTE) TO [A-Z]+ is not supported")
 _SCHEMA: Final = re.compile(r'because schema "([^"]+)\.([^".]+)" does not exist|Schema with name (\S+) does not exist')
@@ -132,7 +138,10 @@ def failure(error: Exception, lines_before: int = 0) -> Failure:
         message = _LINE.sub(lambda match: f"LINE {max(1, int(match[1]) - lines_before)}:", message)
     if isinstance(error, duckdb.IOException | duckdb.TransactionException) and (full := disk_full(message)):
         return Failure(sqlstate.DISK_FULL, f"disk full: {full.lower()}")
-    return Failure(_state(error, message), message, _missing_schema(message))
+    state = _state(error, message)
+    if state == CONFLICT:
+        message = _PATH.sub(r'"\1"', message) + "\nHINT: another transaction has changed the same; run yours again"
+    return Failure(state, message, _missing_schema(message))
 
 
 def disk_full(message: str) -> str:
