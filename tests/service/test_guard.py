@@ -252,4 +252,6 @@ def test_wrong_tokens(client: Client, served: Served) -> None:
         assert answer.startswith(b"HTTP/1.1 401"), given
         assert b'{"message":' in answer
         assert b"www-authenticate: bearer" in answer.lower()
+        sent = given.startswith("Bearer ")
+        assert (b"invalid_token" in answer, b"a bearer token is required" in answer) == (sent, not sent), given
     assert client.http.get("/v2/version").status_code == 200

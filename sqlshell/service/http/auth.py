@@ -106,8 +106,9 @@ class Gate:
             if connection is not None:
                 await connection.connections.take_turn("")
             return None
+        token = _bearer_token(given)
         try:
-            caller = await self._caller(scope, given)
+            caller = await self._caller(scope, token, anonymous=self._anonymous and not given)
         except Unavailable:
             return message(UNAVAILABLE, 503, NOT_RUN | {"Retry-After": "2"})
         if connection is not None:
@@ -115,19 +116,16 @@ class Gate:
         if len(given) > 1:
             return _denied("the request has more than one Authorization header")
         if caller is None:
-            return _denied("invalid token") if any(given) else _denied("a bearer token is required", error="")
+            return _denied("invalid token") if token else _denied("a bearer token is required", error="")
         if connection is not None and (refusal := connection.connections.note_token(connection, caller.token_id)):
             return message(refusal, 429, {"Connection": "close"})
         scope["caller"] = caller
         return None
 
-    async def _caller(self, scope: Scope, given: Sequence[str]) -> Caller | None:
-        """The caller of a request, None if it has no valid token. Raises Unavailable."""
-        if not given and self._anonymous and scope["path"].startswith(LEGACY):
+    async def _caller(self, scope: Scope, token: str, *, anonymous: bool) -> Caller | None:
+        """The caller of a request with this token, "" for none; None if it has no valid one. Raises Unavailable."""
+        if anonymous and scope["path"].startswith(LEGACY):
             return Caller(ANONYMOUS)
-        # Several Authorization headers count as none: a proxy in front may have checked another one.
-        kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
-        token = token.strip() if kind.lower() == "bearer" else ""
         if not token:
             return None
         if hmac.compare_digest(digest(token), self._operator):
@@ -143,8 +141,15 @@ class Gate:
         return replace(caller, by_plane=True) if caller is not None else None
 
 
+def _bearer_token(given: Sequence[str]) -> str:
+    """The bearer token in the Authorization headers of a request, "" for none."""
+    # Several headers count as none: a proxy in front may have checked another one.
+    kind, _, token = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+    return token.strip() if kind.lower() == "bearer" else ""
+
+
 def _denied(text: str, *, error: str = ' error="invalid_token"') -> Response:
-    # Without an error code if no token was sent (RFC 6750, section 3.1).
+    # Without an error code if no bearer token was sent (RFC 6750, section 3.1).
     return message(text, 401, {"WWW-Authenticate": f"Bearer{error}", "Connection": "close"})
 
 
