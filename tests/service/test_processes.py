@@ -203,7 +203,7 @@ def test_a_link_in_the_place_of_a_result_is_not_followed(host: Host, tmp_path: P
         spool.partition(0)
 
 
-def test_a_session_is_told_once_that_it_began_anew(host: Host) -> None:
+def test_a_session_is_told_once_that_it_began_anew(host: Host, caplog: pytest.LogCaptureFixture) -> None:
     connection, fresh, elsewhere = (host.engine.connect() for _ in range(3))
     elsewhere.run("create schema s", RunOptions(), Discard())
     elsewhere.use("", "s")
@@ -212,6 +212,7 @@ def test_a_session_is_told_once_that_it_began_anew(host: Host) -> None:
     outcome = connection.run("select i from t", RunOptions(), host.spool())
     assert outcome.sql_state == sqlstate.WARNING
     assert "was restarted" in outcome.message and "SIGKILL" in outcome.message
+    assert "the engine's process was killed by SIGKILL" in caplog.text
     assert rows(host, connection, "select i from t") == ("00000", b'["1"]')
     assert rows(host, fresh, "select i from t") == ("00000", b'["1"]')
     assert elsewhere.run("create table u (i int)", RunOptions(), Discard()).sql_state == sqlstate.WARNING

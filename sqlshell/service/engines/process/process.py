@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import os
 import queue
 import signal
@@ -42,6 +43,8 @@ IDLE: Final = 8
 """The maximum number of idle channels."""
 
 
+_log = logging.getLogger("sqlshell.service")
+
 ALLOCATORS: Final = {
     "DUCKDB_JE_MALLOC_CONF": "retain:false",
     "MALLOC_ARENA_MAX": "4",
@@ -68,6 +71,8 @@ class Process:
         self.progress: dict[int, float | None] = {}
         self._config = config
         self._why = ""
+        self._is_wanted = True
+        """Whether it is to go on: its end is logged."""
         self._spent = False
         """Whether it should be replaced as soon as it is idle."""
         self._opened: Opened | None = None
@@ -154,8 +159,12 @@ class Process:
             with contextlib.suppress(OSError):
                 self._child.kill()
 
-    def stop(self, why: str = "the service was shut down") -> None:
-        """Ask the process to shut down. Never waits."""
+    def stop(self) -> None:
+        """Ask the process to shut down, because it is no longer needed. Never waits."""
+        self._is_wanted = False
+        self._shut_down("the service was shut down")
+
+    def _shut_down(self, why: str) -> None:
         self._why = self._why or why
         self.order("stop")
 
@@ -191,7 +200,7 @@ class Process:
         """Stop a process that has no memory left, unless it is busy. Never waits."""
         with self._counting:
             if self._spent and not self._calls and self.alive:
-                self.stop(f"the engine's process ran out of memory {MEMORY_NOTE}")
+                self._shut_down(f"the engine's process ran out of memory {MEMORY_NOTE}")
 
     def _new_channel(self) -> socket.socket:
         ours, theirs = socket.socketpair()
@@ -223,6 +232,8 @@ class Process:
             self.kill(f"the engine's process {what}: {error}")
         finally:
             self._why = self._ended(self._child.wait() if self._child is not None else 0)
+            if self._is_wanted and self._opened is not None:
+                _log.warning("engine of organization %s: %s", self._config.folder.name, self._why)
             self._gone.set()
             self._ready.set()
             self._unsent.put(b"")
