@@ -6,7 +6,7 @@ A new kind is a class in this directory, a line here, and a row of `sql/object_k
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import cast
+from typing import NoReturn, cast
 
 from sqlshell.interface import sqlstate
 from sqlshell.service.catalog import missing
@@ -16,7 +16,8 @@ from sqlshell.service.dialect.lexer import Tokens
 from sqlshell.service.engines.engine import LocalEngine, Outcome, Rights
 from sqlshell.service.failure import Failure
 from sqlshell.service.objects import account, database, engine, function, listing, query, relation, secret, store
-from sqlshell.service.objects.kind import DialectStatement, Execution, Kind, Needs, Work, check_role
+from sqlshell.service.objects.kind import OPTIONS, DialectStatement, Execution, Kind, Needs, Work, check_role
+from sqlshell.service.objects.kind import unsupported as not_supported
 from sqlshell.service.objects.result_rows import Facts, listed
 from sqlshell.service.objects.scope import Scope
 from sqlshell.service.organizations.sessions import Session
@@ -57,8 +58,16 @@ def forms(*, server: bool) -> Iterator[Form[DialectStatement]]:
         for form in kind.forms():
             if not (server and form.first in kind.left_to_servers):
                 yield form
+    for verb in ("update", "test", "start", "stop"):
+        others = "|".join(kind.title for kind in KINDS if verb not in kind.verbs)
+        # An engine would report a syntax error; UPDATE … SET is for it.
+        yield Form(f"{verb.upper()} kind:{others} <names:names> {OPTIONS}", _refuse, verb=verb)
     yield from listing.forms([kind for kind in KINDS if kind.plural], server=server)
     yield Form("CAN I ! <privilege:word> [ ON <about:rest> ]", CanI)
+
+
+def _refuse(kind: str, verb: str, **_: object) -> NoReturn:
+    raise not_supported(verb.upper(), kind)
 
 
 _PREDEFINED = frozenset({"role", "organization"})
