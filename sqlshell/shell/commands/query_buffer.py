@@ -123,7 +123,7 @@ async def go_execute(shell: CommandShell, args: Args) -> None:
 async def go_describe(shell: CommandShell, args: Args) -> None:
     """Show the columns and types of a statement's result. The rows are not shown.
 
-    The local service does not run a SELECT for this. Other statements must run, so those that may write are refused.
+    The local service does not run a SELECT for this. Any other statement is run, and refused if it may write.
     """
     described: list[Result] = []
 
