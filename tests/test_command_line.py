@@ -219,6 +219,7 @@ def test_help_and_version_by_any_name(invoked: list[Invocation], capsys: pytest.
         (["export", "--port", "1"], "unknown option --port\nhelp: use a URL: sqlshell postgresql://"),
         (["config", "check", "work"], "sqlshell config check takes no profile"),
         (["fetch"], "error: missing argument ID\nhelp: sqlshell fetch --help lists the options"),
+        (["completion"], "error: missing argument bash|zsh|fish\nhelp: sqlshell completion --help lists the options"),
         (["completion", "tcsh"], "unknown shell 'tcsh'\nhelp: expected bash, zsh or fish"),
         (["config", "burn"], "unknown action 'burn'"),
         (["version", "work"], "TARGET requires --server"),

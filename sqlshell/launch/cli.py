@@ -94,7 +94,7 @@ def _in_own_style(error: click.ClickException, argv: Sequence[str]) -> UsageErro
         message = error.format_message()
         remedy = next(filter(None, (option_remedy(word) for word in argv if word not in known)), otherwise)
         # Names of options and arguments have no quotes, as in sqlshell's own messages.
-        message = re.sub(r"'(-{1,2}[\w-]+|[A-Z]+)'", r"\1", message)
+        message = re.sub(r"'(-{1,2}[\w-]+|[A-Z]+|\w+(?:\|\w+)+)'", r"\1", message)
         return UsageError(f"{message[:1].lower()}{message[1:].removesuffix('.')}", remedy)
     shared = _names_subcommand(argv) and bool(getattr(command, "takes", ()))
     if shared and any(error.option_name in item.opts for item in shell_command().params):
