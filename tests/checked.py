@@ -13,6 +13,7 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from importlib.machinery import ModuleSpec
 from pathlib import Path
 from types import ModuleType
@@ -96,13 +97,12 @@ class Document:
 
 
 class Checked:
-    """Lets requests through, and says what is wrong with their answers. `document` makes the document, once."""
+    """Lets requests through, and says what is wrong with their answers; `document` is called for the first of them."""
 
-    def __init__(self, app: ASGIApp, document: Callable[[], Json], say: Say) -> None:
+    def __init__(self, app: ASGIApp, document: Callable[[], Document], say: Say) -> None:
         self._app = app
         self._document = document
         self._say = say
-        self._known: Document | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] not in {"http", "websocket"}:
@@ -128,7 +128,7 @@ class Checked:
             headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in started[0]["headers"]}
             kind = headers.get("content-type", "").partition(";")[0]
             method = scope.get("method", "GET")
-            expected = self._whole().wrong(method, scope["path"], started[0]["status"], kind, bytes(body))
+            expected = self._document().wrong(method, scope["path"], started[0]["status"], kind, bytes(body))
             if expected:
                 self._say(f"{method} {scope['path']}: {started[0]['status']}: {expected}\n  {bytes(body[:500])!r}")
 
@@ -140,16 +140,12 @@ class Checked:
             sent += 1
             if message["type"] == "websocket.send" and sent <= FRAMES:
                 text = message["text"].encode()
-                expected = self._whole().wrong_body({"$ref": "#/components/schemas/StreamFrame"}, text)
+                expected = self._document().wrong_body({"$ref": "#/components/schemas/StreamFrame"}, text)
                 if expected and len(text) <= LOOKED_AT:
                     self._say(f"a frame of {scope['path']}: {expected}\n  {text[:500]!r}")
             await send(message)
 
         return sending
-
-    def _whole(self) -> Document:
-        self._known = self._known or Document(self._document())
-        return self._known
 
 
 def _template(path: str) -> re.Pattern[str]:
@@ -166,6 +162,14 @@ def _closed(schema: Any) -> Any:
             closed["additionalProperties"] = False
         return closed
     return [_closed(item) for item in schema] if isinstance(schema, list) else schema
+
+
+@cache
+def of_settings(settings: Any) -> Document:
+    """The document of services with these settings."""
+    from sqlshell.service.http.app import document
+
+    return Document(document(settings))
 
 
 def append(expected: str) -> None:
@@ -185,11 +189,7 @@ def _check(module: ModuleType, say: Say) -> None:
     made = module.make_app
 
     def make_app(statements: Any, token: str, options: Any, hosts: Any = ()) -> ASGIApp:
-        def document() -> Json:
-            whole: Json = module.document(options)
-            return whole
-
-        return Checked(made(statements, token, options, hosts), document, say)
+        return Checked(made(statements, token, options, hosts), partial(of_settings, options), say)
 
     vars(module)["make_app"] = make_app
 

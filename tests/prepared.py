@@ -45,7 +45,7 @@ IMPORTED = (
     *("sqlshell.shell.loading.load", "sqlshell.shell.running.excerpt", "sqlshell.shell.running.send_ahead"),
     *("sqlshell.output.changes", "sqlshell.sql.analysis.effects"),
     *("sqlshell.output.writers.delimited", "sqlshell.output.writers.csv_from_json"),
-    *("sqlshell.output.writers.styles", "sqlshell.output.writers.table"),
+    *("sqlshell.output.writers.styles", "sqlshell.output.writers.table", "sqlshell.output.text.display"),
     *forked.IMPORTED,
 )
 """What most runs of the program import, and what takes them longest."""
@@ -294,11 +294,16 @@ def _set(settings: Mapping[str, float]) -> None:
 
 
 def _serve(number: int) -> None:
+    from sqlshell.service.settings import EMBEDDED
     from tests import checked
+    from tests.opened import open_ahead
 
     for module in IMPORTED:
         importlib.import_module(module)
     checked.install()
+    open_ahead()
+    # What the first check of an answer imports and reads takes as long as the rest of a short run.
+    checked.of_settings(EMBEDDED)
     gc.freeze()
     for argv, python in _forks(socket.socket(fileno=number)):
         if python is None:

@@ -13,9 +13,9 @@ from sqlshell.service.http.app import document
 from sqlshell.service.http.bodies import BATCH
 from sqlshell.service.objects.attachments import SOURCES
 from sqlshell.service.settings import Settings
-from tests.checked import Checked, Json
+from tests.checked import Checked, Document, Json
 
-WHOLE = document(Settings())
+WHOLE = Document(document(Settings()))
 ID = "00000000-0000-4000-8000-000000000001"
 STATUS = {"sqlState": "03000", "statementID": ID, "createdOn": 1}
 CONTEXT = {"context": {"databaseName": "d"}}
