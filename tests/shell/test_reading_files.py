@@ -52,8 +52,8 @@ class Loaded:
 
     @property
     def rows(self) -> list[tuple[Any, ...]]:
-        with duckdb.connect() as connection:
-            return connection.execute(f"SELECT COLUMNS(*)::VARCHAR FROM '{self.staged.path}'").fetchall()
+        with duckdb.cursor() as cursor:
+            return cursor.execute(f"SELECT COLUMNS(*)::VARCHAR FROM '{self.staged.path}'").fetchall()
 
     @property
     def errors(self) -> list[tuple[int, str]]:
