@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import pytest
@@ -9,106 +10,21 @@ import pytest
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.options import DISPLAY
 from tests.conftest import Program
+from tests.goldens import agree
 from tests.terminal.terminal import Terminal
 
 SQL = "select 1234567.5::double as a, null as b, 'a long text' as c;"
-PLAIN = {
-    "table": "+-----------+------+-------------+\n|         a | b    | c           |\n"
-    "|-----------+------+-------------|\n| 1234567.5 | NULL | a long text |\n+-----------+------+-------------+\n",
-    "vertical": "-[ RECORD 1 ]+----------\na | 1234567.5\nb | NULL\nc | a long text\n",
-    "csv": "a,b,c\n1234567.5,,a long text\n",
-    "tsv": "a\tb\tc\n1234567.5\t\\N\ta long text\n",
-    "json": '[{"a":1234567.5,"b":null,"c":"a long text"}]\n',
-    "jsonl": '{"a":1234567.5,"b":null,"c":"a long text"}\n',
-    "unaligned": "a|b|c\n1234567.5||a long text\n(1 row)\n",
-    "markdown": "| a | b | c |\n| ---: | --- | --- |\n| 1234567.5 | NULL | a long text |\n\n",
-    "insert": "INSERT INTO t (a, b, c) VALUES\n  (1234567.5, NULL, 'a long text');\n",
-}
-DIFFERENT: dict[str, dict[str, str]] = {
-    "tuples_only on": {
-        "table": "+-----------+------+-------------+\n| 1234567.5 | NULL | a long text |\n"
-        "+-----------+------+-------------+\n",
-        "vertical": "a | 1234567.5\nb | NULL\nc | a long text\n",
-        "csv": "1234567.5,,a long text\n",
-        "tsv": "1234567.5\t\\N\ta long text\n",
-        "unaligned": "1234567.5||a long text\n",
-    },
-    "footer off": {"unaligned": PLAIN["unaligned"].replace("(1 row)\n", "")},
-    "fieldsep ,": {"unaligned": PLAIN["unaligned"].replace("|", ",")},
-    "recordsep ^": {"unaligned": "a|b|c^1234567.5||a long text^(1 row)\n"},
-    "csv_safe on": {},
-    "insert_table u": {"insert": PLAIN["insert"].replace("INTO t", "INTO u")},
-    "tuples_only off": {},
-    "header on": {},
-    "null ∅": {
-        "table": PLAIN["table"].replace("+------+", "+-----+").replace("NULL", "∅  ").replace("| b    |", "| b   |"),
-        "vertical": PLAIN["vertical"].replace("NULL", "∅"),
-        "csv": PLAIN["csv"].replace(",,", ",∅,"),
-        "tsv": PLAIN["tsv"].replace("\\N", "∅"),
-        "unaligned": PLAIN["unaligned"].replace("||", "|∅|"),
-        "markdown": PLAIN["markdown"].replace("NULL", "∅"),
-    },
-    "maxwidth 5": {
-        "table": "+-----------+------+-------+\n|         a | b    | c     |\n|-----------+------+-------|\n"
-        "| 1234567.5 | NULL | a lo… |\n+-----------+------+-------+\n",
-        "vertical": PLAIN["vertical"].replace("a long text", "a lo…"),
-    },
-    "table_style simple": {
-        "table": "        a  b     c\n---------  ----  -----------\n1234567.5  NULL  a long text\n",
-    },
-    "expanded on": {
-        "table": PLAIN["vertical"],
-        "unaligned": "a|1234567.5\nb|\nc|a long text\n",
-        "csv": "a,1234567.5\nb,\nc,a long text\n",
-    },
-    "expanded 1": {
-        "table": PLAIN["vertical"],
-        "unaligned": "a|1234567.5\nb|\nc|a long text\n",
-        "csv": "a,1234567.5\nb,\nc,a long text\n",
-    },
-    "expanded off": {},
-    # No terminal, nothing to fit into.
-    "expanded auto": {},
-    "wide fold": {},
-    "pager off": {},
-    "prompt_color red": {},
-    "prompt {database}": {},
-    "rprompt {jobs}": {},
-    "toolbar {jobs}": {},
-    "title {jobs}": {},
-    "prompt_lines 2": {},
-    "notify 1s": {},
-    "completion off": {},
-    "multiline off": {},
-    "vi on": {},
-    "theme forest": {},
-    # What a terminal alone shows, or opens.
-    "types off": {},
-    "browse 5": {},
-    # A limit of the prompt alone.
-    "rowlimit 0": {},
-    "max_rows 0": {},
-    "duration 0": {},
-    "allow_gaps on": {},
-    "numericlocale on": {
-        "table": PLAIN["table"]
-        .replace("1234567.5", "1,234,567.5")
-        .replace("-+------+", "---+------+")
-        .replace("|         a", "|           a"),
-        "vertical": PLAIN["vertical"].replace("1234567.5", "1,234,567.5"),
-    },
-    "quiet on": {},
-    "verbosity terse": {},
-    "on_error continue": {},
-    "timing on": {},
-    "echo on": {},
-}
-SAID = {"timing on": "1 row (", "echo on": SQL.rstrip(";"), "maxwidth 5": "1 value truncated"}
+FORMS = [item.name for item in FORMATS if item.several != "refused"]
+SCRIPTS = Path(__file__).parent.parent / "golden" / "declared" / "options.txt"
+
+
+def options() -> list[str]:
+    """The options of tests/golden/declared/options.txt, and the values that they get there."""
+    return [line.removeprefix("> ") for line in SCRIPTS.read_text().splitlines() if line.startswith("> ")]
 
 
 def test_every_option_is_here() -> None:
-    assert {text.split()[0] for text in DIFFERENT} | {"format"} == {*DISPLAY, "tuples_only"}
-    assert set(PLAIN) == {item.name for item in FORMATS if item.several != "refused"}
+    assert {text.split()[0] for text in options()} | {"format"} == {*DISPLAY, "tuples_only"}
 
 
 @pytest.mark.slow("runs the program")
@@ -118,30 +34,34 @@ def test_every_option_in_every_format(program: Program) -> None:
     before |= {"numericlocale": "off", "footer": "on", "fieldsep": "|", "recordsep": "'\\n'", "csv_safe": "off"}
     before |= {"insert_table": "t"}
     before |= {"timing": "off", "echo": "off", "quiet": "off", "on_error": "stop"}
+    # Nothing puts NULL's text back to the format's own: it is the last one.
+    given = ["", *sorted(options(), key=lambda option: option.startswith("null "))]
     script = []
-    for option in DIFFERENT:
-        name = option.split()[0]
-        # Nothing puts NULL's text back to the format's own: it is the last one.
-        if name == "null":
-            continue
-        for form in PLAIN:
-            script += [f"\\pset format {form}", f"\\pset {option}", f"\\echo <{option}|{form}>"]
-            script += [f"\\warn <{option}|{form}>", SQL, "\\echo </>", "\\warn </>"]
+    for option in given:
+        name = option.partition(" ")[0]
+        for form in FORMS:
+            script += [f"\\pset format {form}", f"\\pset {option}" if option else ""]
+            script += [f"\\echo <{option}|{form}>", f"\\warn <{option}|{form}>", SQL, "\\echo </>", "\\warn </>"]
             script += [f"\\pset {name} {before[name]}"] if name in before else []
-    script += ["\\pset null ∅"]
-    for form in PLAIN:
-        script += [f"\\pset format {form}", f"\\echo <null ∅|{form}>", f"\\warn <null ∅|{form}>", SQL]
-        script += ["\\echo </>", "\\warn </>"]
     done = program("--format", "table", "--insert-table", "t", stdin="\n".join(script) + "\n", env={"LC_ALL": "C"})
     assert done.code == 0, done.err
-    for option, told in DIFFERENT.items():
-        for form, plain in PLAIN.items():
-            shown = done.out.partition(f"<{option}|{form}>\n")[2].partition("</>\n")[0]
-            assert shown == told.get(form, plain), (option, form)
-            message = done.err.partition(f"<{option}|{form}>\n")[2].partition("</>\n")[0]
-            message = "" if "warning: the output contains several json documents" in message else message
-            wanted = SAID.get(option, "") if option != "maxwidth 5" or form in told else ""
-            assert (wanted in message) if wanted else (message == ""), (option, form, message)
+
+    def printed(option: str, form: str) -> str:
+        """What a format prints: lines of stdout behind `1 `, those of stderr behind `2 `."""
+        parts = [text.partition(f"<{option}|{form}>\n")[2].partition("</>\n")[0] for text in (done.out, done.err)]
+        marked = [f"{mark} {line}".rstrip() for mark, text in enumerate(parts, 1) for line in text.splitlines()]
+        # The first two documents of the script cause a warning, whatever the option.
+        kept = [line for line in marked if "several json documents" not in line]
+        return "".join(re.sub(r"\([0-9.]+ m?s\)", "(TIME)", line) + "\n" for line in kept)
+
+    plain = {form: printed("", form) for form in FORMS}
+    text = "".join(f"{form}:\n{plain[form]}" for form in FORMS)
+    for option in options():
+        text += f"> {option}\n"
+        for form in FORMS:
+            shown = printed(option, form)
+            text += f"{form}:\n{shown}" * (shown != plain[form])
+    agree("declared/options.txt", text)
 
 
 def test_records_without_their_numbers(program: Program) -> None:

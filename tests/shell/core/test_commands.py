@@ -52,16 +52,6 @@ def run(script: str, client: ScriptedClient | None = None) -> Core:
         ("\\timing on;", "Timing is on.\n"),
         ("\\timing ;", "Timing is on.\n"),
         ("\\pset notify 5m\n\\pset notify", "Notify is 300s.\nNotify is 300s.\n"),
-        (
-            "\\format",
-            "  table      aligned columns\n  vertical   one record per row, one line per column\n"
-            "* csv        comma-separated; NULL is empty, '' is quoted\n  tsv        tab-separated; NULL is \\N\n"
-            "  json       one array of objects\n  jsonl      one object per line\n"
-            "  unaligned  values between separators, like psql -A\n  markdown   a table in Markdown\n"
-            "  html       a web page that can be searched and sorted\n  insert     INSERT statements for a table\n"
-            "  xlsx       an Excel workbook\n  parquet    a Parquet file with typed columns\n"
-            "  arrow      an Arrow IPC file with typed columns\n  arrows     an Arrow IPC stream\n",
-        ),
         ("\\refresh", "reloading the names for completion\n"),
         ("\\warn a  b", "a b\n"),
         ("\\set ON_ERROR_ROLLBACK OFF", ""),

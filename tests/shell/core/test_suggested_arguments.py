@@ -11,6 +11,7 @@ import pytest
 from sqlshell.context import SessionContext
 from sqlshell.errors import UsageError
 from sqlshell.origin import Trusted
+from sqlshell.output.writers.formats import FORMATS
 from sqlshell.shell.commands.arguments import SHOWN, arguments, files
 from sqlshell.sql.completion.catalog import CachedCatalog
 from sqlshell.sql.completion.suggestions import Suggestion
@@ -50,15 +51,7 @@ def texts(name: str, typed: str, *before: str, prepare: Callable[[Core], None] =
         ("pset", "", ("verbosity",), ["default", "terse", "verbose", "sqlstate"]),
         ("pset", "", ("rowlimit",), []),
         ("pset", "rowl", (), ["rowlimit"]),
-        (
-            "format",
-            "",
-            (),
-            [
-                *("table", "vertical", "csv", "tsv", "json", "jsonl", "unaligned", "markdown", "html", "insert"),
-                *("xlsx", "parquet", "arrow", "arrows"),
-            ],
-        ),
+        ("format", "", (), [item.name for item in FORMATS]),
         ("pset", "j", ("format",), ["json", "jsonl"]),
         ("unset", "", (), ["alpha", "beta"]),
         ("set", "al", (), ["alpha"]),
