@@ -38,13 +38,13 @@ def test_hostile_text_is_one_statement(text: str) -> None:
     [item] = split(text)
     assert isinstance(item, Statement)
     assert not item.terminated
-    assert fed([text[at : at + 7] for at in range(0, len(text), 7)]) == [item]
+    assert fed([text[at : at + 61] for at in range(0, len(text), 61)]) == [item]
 
 
 @pytest.mark.parametrize("text", ["/*" * MANY, "-" * MANY, ";" * MANY, "/* " + "*" * MANY, "/*" + "a; " * MANY])
 def test_hostile_text_is_no_statement(text: str) -> None:
     assert split(text) == []
-    assert fed([text[at : at + 7] for at in range(0, len(text), 7)]) == []
+    assert fed([text[at : at + 61] for at in range(0, len(text), 61)]) == []
 
 
 @pytest.mark.slow("long texts")
