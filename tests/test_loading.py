@@ -347,36 +347,41 @@ def test_psql_options_are_taken(where: Where, tmp_path: Path) -> None:
     assert where.run("from t").out == 'a,b,c\n3,,"tab\there\\n\n"\n'
 
 
-@pytest.mark.parametrize(
-    ("command", "said"),
-    [
-        ("\\copy", "\\copy requires a table"),
-        ("\\copy t", "expected FROM or TO"),
-        ("\\copy t from", "expected a file"),
-        ("\\copy t from 'none.csv'", "no such file"),
-        ("\\copy t from '.'", "is a directory"),
-        ("\\copy t from 'a.csv' (format xml)", "unknown format 'xml'"),
-        ("\\copy t from 'a.csv' (delimiter 'ab')", "single one-byte character"),
-        ("\\copy t from 'a.csv' (nothing 1)", "unknown option 'nothing'"),
-        ("\\copy t from 'a.csv' (header maybe)", "true or false"),
-        ("\\copy t from 'a.csv' (max_errors x)", "a number of rows"),
-        ("\\copy t from 'a.csv' (resume)", "there is no unfinished load"),
-        ("\\copy t from program 'exit 3'", "failed with exit code 3"),
-        ("\\copy t (nope) from 'a.csv'", 'has no column "nope"'),
-        ("\\copy t from 'b.csv'", 'has no column "z"'),
-        ("\\copy no_such from 'a.csv'", "no_such"),
-        ("\\copy t from 'bad.parquet'", "cannot read bad.parquet"),
-        ("\\copy t from 'bad.json'", "cannot read bad.json"),
-        ("\\copy t from stdout", "expected STDIN"),
-    ],
-)
-def test_bad_commands(program: Program, tmp_path: Path, command: str, said: str) -> None:
+BAD_COMMANDS = [
+    ("\\copy", "\\copy requires a table"),
+    ("\\copy t", "expected FROM or TO"),
+    ("\\copy t from", "expected a file"),
+    ("\\copy t from 'none.csv'", "no such file"),
+    ("\\copy t from '.'", "is a directory"),
+    ("\\copy t from 'a.csv' (format xml)", "unknown format 'xml'"),
+    ("\\copy t from 'a.csv' (delimiter 'ab')", "single one-byte character"),
+    ("\\copy t from 'a.csv' (nothing 1)", "unknown option 'nothing'"),
+    ("\\copy t from 'a.csv' (header maybe)", "true or false"),
+    ("\\copy t from 'a.csv' (max_errors x)", "a number of rows"),
+    ("\\copy t from 'a.csv' (resume)", "there is no unfinished load"),
+    ("\\copy t from program 'exit 3'", "failed with exit code 3"),
+    ("\\copy t (nope) from 'a.csv'", 'has no column "nope"'),
+    ("\\copy t from 'b.csv'", 'has no column "z"'),
+    ("\\copy no_such from 'a.csv'", "no_such"),
+    ("\\copy t from 'bad.parquet'", "cannot read bad.parquet"),
+    ("\\copy t from 'bad.json'", "cannot read bad.json"),
+    ("\\copy t from stdout", "expected STDIN"),
+]
+
+
+def test_bad_commands(program: Program, tmp_path: Path) -> None:
+    """In one shell, which goes on after each."""
     (tmp_path / "a.csv").write_text("a,b\n1,x\n")
     (tmp_path / "b.csv").write_text("a,z\n1,x\n")
     (tmp_path / "bad.parquet").write_text("nothing")
     (tmp_path / "bad.json").write_text('{"a": 1')
-    done = program("w.duckdb", "-c", "create table t (a int, b varchar)", "-c", command)
-    assert done.code in {1, 2} and said in done.err, done
+    commands = [part for number, (command, _) in enumerate(BAD_COMMANDS) for part in (f"\\warn <{number}>", command)]
+    script = ["create table t (a int, b varchar)", *commands]
+    done = program("w.duckdb", "--on-error", "continue", *(word for part in script for word in ("-c", part)))
+    assert done.code in {1, 2}
+    for number, (command, said) in enumerate(BAD_COMMANDS):
+        told = done.err.partition(f"<{number}>\n")[2].partition(f"<{number + 1}>\n")[0]
+        assert said in told, (command, told)
 
 
 def test_options_are_checked_before_a_command_runs(program: Program, tmp_path: Path) -> None:

@@ -21,42 +21,47 @@ def test_crosstab(program: Program) -> None:
     assert done.out == "city,q0,q1\nc0,6,12\nc1,14,8\nc2,10,16\nquarter,c0,c1,c2\nq0,6,14,10\nq1,12,8,16\n"
 
 
-@pytest.mark.parametrize(
-    ("script", "message"),
-    [
-        ("select 1 as a, 2 as b \\crosstab", "three columns"),
-        ("select 1 as a, 2 as b, 3 as c union all select 1, 2, 4 \\crosstab", "several values"),
-        ("select 1 as a, 2 as b, 3 as c \\crosstab x", 'no column "x"'),
-        ("select 1 as a, 2 as b, 3 as c \\crosstab a a b", "different columns"),
-        ("select 1 as a, i as b, 3 as c from range(2000) t(i) \\crosstab", "more than 1,600"),
-        ("\\crosstab", "no statement has returned rows"),
-        ("\\chart", "no statement has returned rows"),
-        ("\\local select 1 from _", "no statement has returned rows"),
-        ("select 1 as a; \\local select 1 from _3", "_3 is not available: there is only 1 result\nhelp: use _\n"),
-        ("\\local", "requires a statement"),
-        ("select 'x' as a \\chart", "requires a numeric column"),
-        ("select 1 as a where false \\chart", "no rows to draw"),
-        ("select 1 as a, 2 as b \\chart line nope", 'no column "nope"'),
-        ("select null::int as a, 2 as b \\chart scatter a b", "no points"),
-        ("select 1 \\browse", "interactive terminal"),
-        ("select 1 as a \\clip", "no terminal"),
-        ("select 1 as a \\clip nope", "unknown format"),
-        ("\\tee nope/x.csv", "cannot write"),
-        ("\\log nope/x.txt", "cannot write"),
-        ("\\transcript nope/x.jsonl", "cannot write"),
-        ("\\replay nope.jsonl", "cannot read"),
-        ("\\once", "requires FILE"),
-        ("\\n nope", "no named query 'nope'"),
-        ("\\n+ a/b select 1", "valid query name"),
-        ("\\n+", "requires NAME"),
-        ("\\n+ a", "there is no statement to save"),
-        ("select 1 as a; \\local select 2\n\\export x.csv", "\\export requires a statement of the service"),
-    ],
-)
-def test_what_is_wrong(program: Program, script: str, message: str) -> None:
-    done = program("-q", stdin=f"{script}\n", env={"TERM": "dumb"})
-    assert message in done.err
+WRONG = [
+    # Nothing has run yet.
+    ("\\crosstab", "no statement has returned rows"),
+    ("\\chart", "no statement has returned rows"),
+    ("\\local select 1 from _", "no statement has returned rows"),
+    ("\\local", "requires a statement"),
+    ("\\tee nope/x.csv", "cannot write"),
+    ("\\log nope/x.txt", "cannot write"),
+    ("\\transcript nope/x.jsonl", "cannot write"),
+    ("\\replay nope.jsonl", "cannot read"),
+    ("\\once", "requires FILE"),
+    ("\\n nope", "no named query 'nope'"),
+    ("\\n+ a/b select 1", "valid query name"),
+    ("\\n+", "requires NAME"),
+    ("\\n+ a", "there is no statement to save"),
+    # One statement has.
+    ("select 1 as a; \\local select 1 from _3", "_3 is not available: there is only 1 result\nhelp: use _\n"),
+    ("select 1 as a, 2 as b \\crosstab", "three columns"),
+    ("select 1 as a, 2 as b, 3 as c union all select 1, 2, 4 \\crosstab", "several values"),
+    ("select 1 as a, 2 as b, 3 as c \\crosstab x", 'no column "x"'),
+    ("select 1 as a, 2 as b, 3 as c \\crosstab a a b", "different columns"),
+    ("select 1 as a, i as b, 3 as c from range(2000) t(i) \\crosstab", "more than 1,600"),
+    ("select 'x' as a \\chart", "requires a numeric column"),
+    ("select 1 as a where false \\chart", "no rows to draw"),
+    ("select 1 as a, 2 as b \\chart line nope", 'no column "nope"'),
+    ("select null::int as a, 2 as b \\chart scatter a b", "no points"),
+    ("select 1 \\browse", "interactive terminal"),
+    ("select 1 as a \\clip", "no terminal"),
+    ("select 1 as a \\clip nope", "unknown format"),
+    ("select 1 as a; \\local select 2\n\\export x.csv", "\\export requires a statement of the service"),
+]
+
+
+def test_what_is_wrong(program: Program) -> None:
+    """In one shell, which goes on after each."""
+    script = "".join(f"\\warn <{number}>\n{script}\n" for number, (script, _) in enumerate(WRONG))
+    done = program("-q", "--on-error", "continue", stdin=script, env={"TERM": "dumb"})
     assert done.code in {1, 2}
+    for number, (_, message) in enumerate(WRONG):
+        told = done.err.partition(f"<{number}>\n")[2].partition(f"<{number + 1}>\n")[0]
+        assert message in told, (WRONG[number], told)
 
 
 @pytest.mark.parametrize(
