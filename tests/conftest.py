@@ -51,6 +51,9 @@ class Done:
 
 Program = Callable[..., Done]
 
+PROCESSOR_SECONDS = 5.0
+"""After which a text is taken for one that is read for ever."""
+
 
 def clean_environment(home: Path, extra: Mapping[str, str] = {}) -> dict[str, str]:
     """An environment without anything of the person who runs the tests."""
@@ -240,6 +243,20 @@ def program(tmp_path: Path) -> Program:
         return Done(process.wait(), out.decode(), err.decode())
 
     return run
+
+
+@pytest.fixture
+def bounded() -> Iterator[None]:
+    """Ends, with an error, what would take for ever: none of these takes a tenth of this."""
+
+    def enough(number: int, frame: object) -> None:
+        raise AssertionError("this takes more than the length of its text")
+
+    before = signal.signal(signal.SIGVTALRM, enough)
+    signal.setitimer(signal.ITIMER_VIRTUAL, PROCESSOR_SECONDS)
+    yield
+    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
+    signal.signal(signal.SIGVTALRM, before)
 
 
 @pytest.fixture(scope="session")

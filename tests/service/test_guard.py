@@ -24,7 +24,7 @@ def client(served: Served) -> Iterator[Client]:
 
 
 def raw(served: Served, data: bytes, *, seconds: float = 60) -> bytes:
-    """Send bytes as they are; what comes until the other side closes or the time is over."""
+    """Send bytes as they are; what comes until the answer or the websocket ends, or the time is over."""
     parts = urlsplit(served.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=seconds) as wire:
         wire.sendall(data)
@@ -33,6 +33,9 @@ def raw(served: Served, data: bytes, *, seconds: float = 60) -> bytes:
             while chunk := wire.recv(65536):
                 found += chunk
                 if b"\r\n\r\n" in found and b"Connection: close" not in found and found.endswith(b"}"):
+                    break
+                if b"\r\n\r\n\x88" in found:
+                    # The first frame closes a websocket; the service waits 20 s for its client to hang up.
                     break
         except TimeoutError:
             pass

@@ -5,8 +5,6 @@ meant to take long.
 from __future__ import annotations
 
 import re
-import signal
-from collections.abc import Iterator
 
 import duckdb
 import pytest
@@ -66,7 +64,6 @@ def test_a_blank_hides_no_statement(blank: str) -> None:
 
 
 MANY = 8_000
-CPU_SECONDS = 5.0
 HOSTILE = (
     "(" * MANY,
     ")" * MANY,
@@ -109,20 +106,6 @@ HOSTILE = (
     "create function f begin atomic " + "case " * MANY,
     "select 1 " + "# " * MANY + "\n",
 )
-
-
-@pytest.fixture
-def bounded() -> Iterator[None]:
-    """Ends, with an error, what would take for ever: none of these takes a tenth of this."""
-
-    def enough(number: int, frame: object) -> None:
-        raise AssertionError("this takes more than the length of its text")
-
-    before = signal.signal(signal.SIGVTALRM, enough)
-    signal.setitimer(signal.ITIMER_VIRTUAL, CPU_SECONDS)
-    yield
-    signal.setitimer(signal.ITIMER_VIRTUAL, 0)
-    signal.signal(signal.SIGVTALRM, before)
 
 
 @pytest.mark.parametrize("sql", HOSTILE, ids=lambda text: repr(text[:20]))
