@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Awaitable, Callable
+from functools import cache
 from typing import TypeVar
 
 import pytest
@@ -58,18 +59,36 @@ def with_result(served: Served, work: Callable[[Pages, Rows], Awaitable[Made]]) 
 def with_unread(served: Served, work: Callable[[Result, Rows], Awaitable[Made]]) -> Made:
     """Do something with the result before any of its rows is read, and all its rows as they are shown."""
 
+    statement, rows = _submitted(served)
+
+    async def read(client: StatementsClient) -> Made:
+        async for result in client.fetch(statement, CONTEXT):
+            return await work(result, rows)
+        raise AssertionError("no result")
+
+    return _with_client(served, read)
+
+
+@cache
+def _submitted(served: Served) -> tuple[str, Rows]:
+    """The result's statement, and all its rows as they are shown; it runs once for all tests."""
+
+    async def submit(client: StatementsClient) -> tuple[str, Rows]:
+        rows: Rows = []
+        async for result in client.run(Submission(SELECT, repeatable=True), CONTEXT):
+            async for batch in result.batches:
+                rows += with_hex(batch.rows, result.columns)
+            statement = result.statement_id
+        return statement, rows
+
+    return _with_client(served, submit)
+
+
+def _with_client(served: Served, work: Callable[[StatementsClient], Awaitable[Made]]) -> Made:
     async def run() -> Made:
         transport = Transport(parse(served.url), served.token)
         try:
-            client = StatementsClient(transport, ResultFactory(transport), None)
-            rows: Rows = []
-            async for result in client.run(Submission(SELECT, repeatable=True), CONTEXT):
-                async for batch in result.batches:
-                    rows += with_hex(batch.rows, result.columns)
-                statement = result.statement_id
-            async for result in client.fetch(statement, CONTEXT):
-                return await work(result, rows)
-            raise AssertionError("no result")
+            return await work(StatementsClient(transport, ResultFactory(transport), None))
         finally:
             await transport.aclose()
 
