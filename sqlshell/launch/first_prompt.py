@@ -52,14 +52,14 @@ class FirstPrompt:
     def __init__(self, streams: Streams, quiet: Unechoed, text: str, typed: bytes) -> None:
         self.typed = typed
         self._stdout = streams.stdout
-        self._quiet = quiet
+        self.quiet = quiet
         self._drawn = True
         self._write(text)
 
     def end(self) -> None:
         # The other prompt clears what is below the cursor, and draws over this one.
         self._leave("\r")
-        self._quiet.end()
+        self.quiet.end()
 
     def clear(self) -> None:
         self._leave("\r\x1b[K")
@@ -67,7 +67,7 @@ class FirstPrompt:
     def close(self) -> None:
         """Restore the terminal when the program exits, for whatever reason."""
         self.clear()
-        self._quiet.end()
+        self.quiet.end()
 
     def _leave(self, text: str) -> None:
         if self._drawn:
@@ -106,7 +106,7 @@ def first_prompt(
     shown = Shown(destination.short_name, *(known.get(name, "") for name in ("role", "database", "schema", "store")))
     read_only: Fragments = [(QUIET, "[ro]")] if settings["read_only"] else []
     fragments = [*context_line(shown, streams.columns // 2), *read_only, ("", "> ")]
-    quiet = Unechoed(streams)
+    quiet = Unechoed(streams, keeps_interrupts=True)
     choose_colors(settings["color"])
     try:
         typed = b""

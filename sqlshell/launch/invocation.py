@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from sqlshell.launch.first_prompt import FirstPrompt
     from sqlshell.shell.interactive.front_end import PromptFrontEnd
     from sqlshell.shell.interactive.look.themes import Theme
+    from sqlshell.shell.interactive.terminal import Unechoed
 
 
 MODES: Final = ("dry_run", "stats", "checkpoint", "resume", "if_unknown")
@@ -181,7 +182,9 @@ class _Start:
         """Run everything, and return the exit code."""
         with self._closing as closing:
             closing.callback(self._progress.close)
-            ready = self._prompt_is_ready()
+            quiet = self._quiet_terminal()
+            if quiet is not None and self._destination.service != LocalService():
+                quiet.allow_interrupt()
             endpoint = self._open_endpoint()
             if self._prompt is None:
                 return int(
@@ -194,7 +197,8 @@ class _Start:
                 )
             if self._settings["single_transaction"]:
                 raise UsageError("--single-transaction requires a script", "give one with -c, -f or on stdin")
-            return self._run_prompt(endpoint, self._prompt, ready)
+            assert quiet is not None
+            return self._run_prompt(endpoint, self._prompt, self._first.end if self._first is not None else quiet.end)
 
     def _open_endpoint(self) -> Endpoint:
         """The service of the destination. Raises ShellError; an in-memory database opens while the client starts."""
@@ -301,17 +305,17 @@ class _Start:
             # While the shell ran, it handled Ctrl-C.
             handle_signal(signal.SIGINT, self._exit_handler)
 
-    def _prompt_is_ready(self) -> Callable[[], None]:
-        """A function to call just before the prompt that reads keys is drawn; until then what is typed has no echo."""
+    def _quiet_terminal(self) -> Unechoed | None:
+        """What keeps typed text off the screen until the prompt that reads keys is drawn; None for a script."""
         if self._first is not None:
-            return self._first.end
+            return self._first.quiet
         if not self._interactive:
-            return lambda: None
+            return None
         from sqlshell.shell.interactive.terminal import Unechoed
 
-        quiet = Unechoed(self._streams)
+        quiet = Unechoed(self._streams, keeps_interrupts=True)
         self._closing.callback(quiet.end)
-        return quiet.end
+        return quiet
 
     def _settle(self) -> None:
         """Make way for a message."""

@@ -93,6 +93,9 @@ class FrontEnd:
         """Return the text, or that of the file `path`, after the user has edited it. Raises UsageError."""
         raise UsageError("\\e requires an interactive terminal", "use \\i FILE to run a script")
 
+    def note_edited(self, text: str) -> None:
+        """Keep a text that runs after it was edited in the history, as if it had been typed."""
+
     def lending_terminal(self) -> AbstractContextManager[None]:
         """Inside the block, Ctrl-C is only for a program that uses the terminal; in scripts it ends them too."""
         return contextlib.nullcontext()

@@ -113,6 +113,7 @@ class Shell(CommandShell):
         run = partial(self.run_script, name="", stop=stop, typed=True)
         continues = await run([Trusted(text + "\n")], send=send)
         while continues and (text := self.buffer.take_edited()):
+            self.front_end.note_edited(text)
             continues = await run([Trusted(text + "\n")], send=False)
         if not self.buffer.scanner.pending and self.buffer.scanner.state is not State.COPY_DATA:
             self.buffer.clear()

@@ -275,6 +275,14 @@ def test_what_is_typed_before_the_first_prompt_is_only_there(opened: Open) -> No
     assert termios.tcgetattr(descriptor)[3] & termios.ECHO
 
 
+def test_ctrl_c_before_the_first_prompt_reads_keys_clears_the_line(opened: Open) -> None:
+    terminal = opened("-q")
+    terminal.wait("main>")
+    terminal.type("select 'never';\x03select 6 * 7 as answer;\r")
+    assert "never" not in terminal.wait("1 row").rpartition("main> select 6")[2]
+    terminal.prompt()
+
+
 def test_an_example_of_the_help_is_run_by_keys(opened: Open) -> None:
     terminal = opened("-q", rows=40, columns=120)
     terminal.prompt()

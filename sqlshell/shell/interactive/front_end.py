@@ -163,6 +163,9 @@ class PromptFrontEnd(FrontEnd):
     def edit(self, text: str, path: Trusted) -> Trusted:
         return edit_text(text, path, self.streams.stdin)
 
+    def note_edited(self, text: str) -> None:
+        self.file_history.append_string(text.rstrip("\n"))
+
     def lending_terminal(self) -> AbstractContextManager[None]:
         return lent_terminal(self.streams.stdin)
 

@@ -67,6 +67,17 @@ def without_echo(terminal: TextIO, *, keeps_typed: bool = False) -> list[Any] | 
     return None
 
 
+def _type_interrupts(terminal: TextIO, modes: list[Any], *, typed: bool) -> None:
+    """Let Ctrl-C be `typed` as any key, or interrupt as in `modes`."""
+    import termios
+
+    with contextlib.suppress(OSError, ValueError, termios.error):
+        descriptor = terminal.fileno()
+        now = termios.tcgetattr(descriptor)
+        now[6][termios.VINTR] = bytes([os.fpathconf(descriptor, "PC_VDISABLE")]) if typed else modes[6][termios.VINTR]
+        termios.tcsetattr(descriptor, termios.TCSANOW, now)
+
+
 def with_modes(terminal: TextIO, modes: list[Any] | None) -> None:
     """Return a terminal to the modes that without_echo() returned."""
     if modes is None:
@@ -79,9 +90,12 @@ def with_modes(terminal: TextIO, modes: list[Any] | None) -> None:
 
 
 class Unechoed:
-    """Keeps what is typed off the screen, and Ctrl-C from discarding it, until end(): the next prompt shows it."""
+    """Keeps what is typed off the screen until end(): the next prompt shows it.
 
-    def __init__(self, streams: Streams) -> None:
+    If it `keeps_interrupts`, Ctrl-C is for that prompt too, where it clears the line, until allow_interrupt().
+    """
+
+    def __init__(self, streams: Streams, *, keeps_interrupts: bool = False) -> None:
         self._terminal = streams.stdin
         self._modes: list[Any] | None = None
         if os.name != "posix" or not (streams.stdin.isatty() and draws(streams.stdout)):
@@ -90,9 +104,16 @@ class Unechoed:
         atexit.register(self.end)
         self._modes = without_echo(streams.stdin, keeps_typed=True)
         if self._modes is not None:
+            if keeps_interrupts:
+                _type_interrupts(streams.stdin, self._modes, typed=True)
             # What has been typed so far is on this line.
             streams.stdout.write("\r\x1b[K")
             streams.stdout.flush()
+
+    def allow_interrupt(self) -> None:
+        """Let Ctrl-C end the program from now on, because it waits for a service or a database."""
+        if self._modes is not None:
+            _type_interrupts(self._terminal, self._modes, typed=False)
 
     def end(self) -> None:
         """Turn the echo on again."""
