@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from sqlshell.errors import UsageError
 from sqlshell.output.text.cells import cells, printable
-from sqlshell.output.writer import Summary, Writer, WriterOptions
+from sqlshell.output.writer import Summary, Writer, WriterOptions, written
 from sqlshell.output.writers.fitting import AutoWriter, FoldWriter
 from sqlshell.output.writers.formats import FORMATS
 from sqlshell.output.writers.records import RecordWriter
@@ -78,6 +78,12 @@ def test_later_rows_are_never_cut() -> None:
 def test_an_empty_result_has_its_header() -> None:
     text = drawn(TableWriter(WriterOptions()), [Column("a")])
     assert text == "+-----+\n| a   |\n|-----|\n+-----+\n"
+
+
+def test_rows_alone_have_no_frame_unless_a_style_was_chosen() -> None:
+    columns, rows = [Column("n", "INTEGER"), Column("word")], [["1", "a"], ["12", None]]
+    assert written(TableWriter(WriterOptions(header=False)), columns, rows) == b"  1 | a\n 12 | NULL\n"
+    assert written(TableWriter(WriterOptions(header=False, table_style="psql")), columns, rows).count(b"+") == 6
 
 
 def test_an_unknown_style_is_told_with_the_nearest() -> None:

@@ -49,6 +49,10 @@ def _psql_lines(widths: Sequence[int], aligns: Sequence[str], header: bool) -> L
 PSQL = Style(("| ", " | ", " |"), ("| ", " | ", " |"), 2, _psql_lines)
 
 
+BARE = Style((" ", " | ", ""), (" ", " | ", ""), 0, lambda widths, aligns, header: Lines())
+"""Rows without names of columns in a file, as psql writes them with -t."""
+
+
 class Frame(Struct, frozen=True):
     """The characters of a frame on the screen: a line, a bar, and the left, middle and right end of each line."""
 

@@ -19,7 +19,7 @@ from sqlshell.output.text.nesting import TALLEST, is_nested, over_lines
 from sqlshell.output.text.type_names import line_widths, short_type, type_lines, whole_types
 from sqlshell.output.text.value_colors import RESET, UNGROUPED, ValueColors, is_quantity, role_of, whole_digits
 from sqlshell.output.writer import Look, Role, Summary, Values, Writer, WriterOptions
-from sqlshell.output.writers.styles import Edge, Lines, screen_style, table_style
+from sqlshell.output.writers.styles import AUTO, BARE, Edge, Lines, screen_style, table_style
 from sqlshell.result import Batch, Column, Rows, StoredColumn
 
 SAMPLE = 1_000
@@ -141,7 +141,11 @@ class TableWriter(SampledWriter):
     def __init__(self, options: WriterOptions, caps: Mapping[int, int] = {}, *, wraps: bool = False) -> None:
         super().__init__()
         screen = self._screen = options.screen
-        self._style = table_style(options.table_style) if screen is None else screen_style(unicode=screen.unicode)
+        if screen is not None:
+            self._style = screen_style(unicode=screen.unicode)
+        else:
+            bare = options.table_style == AUTO and not options.header
+            self._style = BARE if bare else table_style(options.table_style)
         self.by_sql = "lines" if screen is None else ""
         self._null = NULL if options.null is None else printable(options.null)
         self._header = options.header
