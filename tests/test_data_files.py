@@ -152,6 +152,13 @@ def test_an_array_behind_a_byte_order_mark_is_read_as_its_rows(program: Program,
 
 
 @pytest.mark.slow("runs the program six times")
+def test_a_number_sign_is_data_behind_the_header_of_csv(program: Program, tmp_path: Path) -> None:
+    path = tmp_path / "a.csv"
+    path.write_text("# made today\na,b\n1,x # y\n#2,z\n3,w\n")
+    found = program(str(path), "-c", "from a", "--format", "csv")
+    assert (found.code, found.out) == (0, "a,b\n1,x # y\n#2,z\n3,w\n"), found.err
+
+
 def test_the_text_of_null_does_not_make_a_column_one_of_texts(program: Program, tmp_path: Path) -> None:
     (tmp_path / "n.tsv").write_text("a\td\tt\n1\t2026-01-02\tx\n\\N\t\\N\t\\N\n")
     (tmp_path / "n.csv").write_text("a,d,t\n1,2026-01-02,x\nNA,NA,NA\n")

@@ -83,6 +83,9 @@ def reader(name: str, path: Path, *, lines: bool = False, whole: bool = False) -
     options = "hive_partitioning = false"
     if kind != ".parquet":
         options += f", compression = {literal(COMPRESSED.get(packed, 'none'))}"
+    if READERS[kind] == "read_csv":
+        # Where DuckDB finds comments, it also cuts values at their sign.
+        options += ", comment = ''"
     if recorded:
         # Any record may be the first one with a different type.
         options += ", format = 'newline_delimited', sample_size = -1"
