@@ -185,8 +185,6 @@ class Loader:
             if not matched.pairs:
                 self._show_plan(request, looked, matched, engine)
                 return None
-            if engine == "postgresql":
-                _check_date_order(request.name, looked, matched)
             scan = Scan(source, looked, matched.pairs)
             await read(scan.run)
             if not (key := await read(scan.unseen_key)):
@@ -198,7 +196,14 @@ class Loader:
         targets = [TargetColumn(target.name, type_) for target, type_ in zip(matched.targets, types, strict=True)]
         matched = replace(matched, pairs=tuple(zip([column for column, _ in matched.pairs], targets, strict=True)))
         self._show_plan(request, looked, matched, engine)
-        for line in [*looked.warnings, *warnings, *await read(scan.date_warnings)]:
+        ambiguous = await read(scan.date_warnings)
+        if ambiguous and engine == "postgresql":
+            raise UsageError(
+                ambiguous[0],
+                "nothing was sent; to let the server read the dates by its DateStyle, use --with 'FORMAT csv, HEADER' "
+                "(in \\copy: csv header)",
+            )
+        for line in [*looked.warnings, *warnings, *ambiguous]:
             self._diagnostics.warn(line)
         rejects, more = await read(scan.rejects)
         if rejects:
@@ -371,18 +376,6 @@ def _note(sent: SentBatch, progress: LoadProgress) -> None:
         progress.unknown = without_range(progress.unknown, sent.rows)
     if sent.error is None:
         progress.done = with_range(progress.done, sent.rows)
-
-
-def _check_date_order(file: str, looked: FileLayout, matched: ColumnMatch) -> None:
-    """Raises UsageError for dates that are not in ISO format: the server's DateStyle says what 05/06/2024 means."""
-    for source, target in matched.pairs:
-        if looked.date_format(source) and target.type.startswith(("DATE", "TIMESTAMP")):
-            raise UsageError(
-                f'{file}, column "{source.name}": the dates are not in the form YYYY-MM-DD, so the order of day and '
-                "month is ambiguous",
-                "nothing was sent; to let the server read the dates, use --with 'FORMAT csv, HEADER' "
-                "(in \\copy: csv header)",
-            )
 
 
 def _lexed(sql: str) -> Lexed:
