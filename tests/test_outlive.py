@@ -159,7 +159,15 @@ def test_a_result_is_offered_only_where_it_can_be_had(program: Program, kept: Se
     assert program("-c", f"\\cancel {offered[1]}", env=kept.environment).code == 0
     here = program("-c", LONG, "--timeout", "0.3")
     assert (here.code, "fetch" in here.err) == (4, False), here.err
-    assert here.err == "error[03000]: canceled after 0.3 s (--timeout)\n"
+    assert here.err == "error[57000]: canceled after 0.3 s (--timeout)\n"
+
+
+def test_a_statement_that_is_too_slow_ends_before_the_next_one(program: Program) -> None:
+    slow = f"insert into t {LONG}"
+    script = ("-c", "create table t (i bigint)", "-c", slow, "-c", "insert into t values (3)", "-c", "from t")
+    found = program(*script, "--timeout", "0.5", "--on-error", "continue", "--format", "csv")
+    assert (found.code, found.out) == (4, "i\n3\n")
+    assert found.err == "error[57000]: canceled after 0.5 s (--timeout)\n"
 
 
 def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:

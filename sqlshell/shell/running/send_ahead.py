@@ -11,6 +11,7 @@ from collections.abc import Sequence
 
 from sqlshell.client.statements.client import StatementBatch
 from sqlshell.errors import UsageError
+from sqlshell.interface import sqlstate
 from sqlshell.shell.components import ShellComponents
 from sqlshell.shell.running.attachments import reads_stdin
 from sqlshell.shell.running.statement import LexedSubmission, submission_of
@@ -72,13 +73,13 @@ class SendAhead(Submitter):
             journal.record_start(item.statement_id, item.sql, context, 0)
             journal.record_end(item.statement_id, item.sql_state, item.message)
         journal.flush()
-        # A statement that is not waited for any more is not one after it.
-        ran = len(already_run[awaited:])
+        # A statement that is not waited for any more is not one after it, and a canceled one has not run.
+        ran = sum(item.sql_state != sqlstate.CANCELED for item in already_run[awaited:])
         if ran and not self._result_output.reader_left:
             lines = [statement.line for statement, _ in planned[:ran]]
             where = f"line {lines[0]}" if lines[0] == lines[-1] else f"lines {lines[0]} to {lines[-1]}"
-            many = format_count(ran, "statement")
-            self._diagnostics.warn(f"{many} after the failed one ({where}) had already run; \\jobs lists the outcomes")
+            kept = "" if self._session.embedded else "; \\jobs lists the outcomes"
+            self._diagnostics.warn(f"{format_count(ran, 'statement')} sent ahead ({where}) had already run{kept}")
         return ran
 
     async def _send(self, item: Statement, statement: Lexed, use: Use) -> None:

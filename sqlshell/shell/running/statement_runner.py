@@ -47,6 +47,9 @@ from sqlshell.text import byte_size, duration, format_count, short_id
 CANCEL_SECONDS = 10.0
 """How long an interrupted script waits for the service to cancel its statement, in seconds."""
 
+LOOK_SECONDS = 0.02
+"""How often the embedded service is asked whether a statement has been canceled, in seconds."""
+
 OUTCOME_SECONDS = 1.0
 """How long after a cancel request the second Ctrl-C still waits for its outcome, in seconds."""
 
@@ -286,6 +289,8 @@ class StatementRunner:
             self._journal.flush()
             raise abandoned from None
         except ShellError as error:
+            if isinstance(error, WaitTimeout) and self._session.embedded and running.statement_id:
+                await self._cancel_late(running, error)
             self._record_failure(running, error)
             self._journal.flush()
             if self._interrupts and isinstance(error, StatementError):
@@ -293,6 +298,24 @@ class StatementRunner:
             raise
         finally:
             self._end(running)
+
+    async def _cancel_late(self, running: Running, error: WaitTimeout) -> None:
+        """Cancel a statement of the embedded service that took longer than --timeout, and wait for its end."""
+        client, context, limit = self._client, self._session.context, f"{self._client.wait_limit or 0:g} s (--timeout)"
+        state = error.where.sql_state
+        with contextlib.suppress(TimeoutError, ShellError):
+            async with asyncio.timeout(CANCEL_SECONDS):
+                await client.terminate(running.query_id or running.statement_id, context)
+                while sqlstate.running(state):
+                    await asyncio.sleep(LOOK_SECONDS)
+                    state, _ = await client.state(running.statement_id, context)
+        error.where = replace(error.where, sql_state=state)
+        if state == sqlstate.CANCELED:
+            error.message = f"canceled after {limit}"
+        elif sqlstate.running(state):
+            error.message = f"still running after {limit}, although the engine was asked to cancel it"
+        elif not sqlstate.failed(state):
+            error.message = f"the statement finished, but not within {limit}"
 
     def _end(self, running: Running) -> None:
         """The statement is not awaited any more."""
@@ -557,14 +580,11 @@ class StatementRunner:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
-            if fetch_hint:
+            if fetch_hint and not self._session.embedded:
                 runs = "is" if sqlstate.running(state) else "may be"
                 error.hint = (
                     f"the statement {runs} still running\n{fetch_hint}, {self._cancel_hint(error.where.statement_id)}"
                 )
-            else:
-                # The embedded service ends with this shell.
-                error.message = f"canceled after {self._client.wait_limit or 0:g} s (--timeout)"
         if self._in_doubt(running, error) and (
             fetch_hint := self._fetch_hint(running.statement_id, "shows its outcome")
         ):

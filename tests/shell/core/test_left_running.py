@@ -174,7 +174,6 @@ LATE = Where("03000", "id1")
             "error[03000]: late\nhelp: the statement is still running; \\fetch id1 shows its result, "
             "\\cancel id1 stops it\n",
         ),
-        (READS, WaitTimeout("late", where=LATE), "embedded", "error[03000]: canceled after 0 s (--timeout)\n"),
         (READS, WaitTimeout("late", "be patient", LATE), "script", "error[03000]: late\nhelp: be patient\n"),
         (READS, WaitTimeout("late"), "script", "error: late\n"),
     ],

@@ -108,8 +108,8 @@ def test_what_is_sent_alone(text: str, sent: list[list[str]]) -> None:
     ("behind", "said"),
     [
         (0, "2 statements were not run"),
-        (1, "1 statement after the failed one (line 3) had already run; \\jobs lists the outcomes"),
-        (2, "2 statements after the failed one (lines 3 to 4) had already run; \\jobs lists the outcomes"),
+        (1, "1 statement sent ahead (line 3) had already run; \\jobs lists the outcomes"),
+        (2, "2 statements sent ahead (lines 3 to 4) had already run; \\jobs lists the outcomes"),
     ],
 )
 def test_what_had_run_behind_a_failure_is_told_and_recorded(behind: int, said: str) -> None:
