@@ -81,7 +81,8 @@ def test_an_empty_result_has_its_header() -> None:
 
 
 def test_rows_alone_have_no_frame_unless_a_style_was_chosen() -> None:
-    columns, rows = [Column("n", "INTEGER"), Column("word")], [["1", "a"], ["12", None]]
+    columns = [Column("n", "INTEGER"), Column("word")]
+    rows: Rows = [["1", "a"], ["12", None]]
     assert written(TableWriter(WriterOptions(header=False)), columns, rows) == b"  1 | a\n 12 | NULL\n"
     assert written(TableWriter(WriterOptions(header=False, table_style="psql")), columns, rows).count(b"+") == 6
 
