@@ -37,6 +37,7 @@ CREATE TABLE IF NOT EXISTS sessions (
   in_transaction BOOLEAN NOT NULL DEFAULT FALSE, ending TEXT NOT NULL DEFAULT '', PRIMARY KEY (token, name));
 CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BYTEA NOT NULL);
 ALTER TABLE statements ADD COLUMN IF NOT EXISTS ending BOOLEAN NOT NULL DEFAULT FALSE;
+ALTER TABLE statements ADD COLUMN IF NOT EXISTS begun BOOLEAN NOT NULL DEFAULT TRUE;
 CREATE INDEX IF NOT EXISTS statements_running ON statements (process) WHERE state = '03000';
 """
 """`ending` says that another process asked the one that has a session or statement to end it: of a session, "now" or,
@@ -44,7 +45,7 @@ once its statements have finished, "idle"."""
 
 _IS_CREATED: Final = (
     "SELECT 1 FROM information_schema.columns WHERE table_schema = current_schema() AND table_name = 'statements' "
-    "AND column_name = 'ending'"
+    "AND column_name IN ('ending', 'begun') HAVING count(*) = 2"
 )
 """Whether the database has what TABLES adds last."""
 

@@ -81,12 +81,12 @@ class Scope(Struct, frozen=True):
         return owner_and_times
 
 
-def note(session: Session, change: Change | None) -> None:
+def note(session: Session, change: Change) -> None:
     """Record when a statement of the engine created, changed or dropped something.
 
     Errors, such as a full disk, are ignored, because the statement has already been run.
     """
-    if change is None or change.verb == "insert":
+    if change.verb == "insert":
         return
     if change.kind == "schema":
         whole: Names = (session.connection.database, *change.names)[-2:]

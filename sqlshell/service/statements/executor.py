@@ -266,10 +266,11 @@ class Executor:
                 raise
         if isinstance(outcome, StreamQuery):
             return outcome, 0 if outcome.from_earliest else cast(LocalEngine, organization.engine).head(outcome.stream)
-        change = change_of(sql)
-        scope.note(session, change)
         if organization.streams.known and _may_drop(sql):
             organization.check_streams()
+        if (change := change_of(sql)) is None:
+            return outcome
+        scope.note(session, change)
         return _with_created_row(session, statement, outcome, change)
 
     @staticmethod
@@ -344,12 +345,12 @@ def _may_drop(sql: str) -> bool:
     return words[0] in MAY_DROP or words == ["CREATE", "OR", "REPLACE"]
 
 
-def _with_created_row(session: Session, statement: Statement, outcome: Outcome, change: Change | None) -> Outcome:
+def _with_created_row(session: Session, statement: Statement, outcome: Outcome, change: Change) -> Outcome:
     """Add the row that describes what was created to the outcome of an engine's statement, if it has one.
 
     CREATE TABLE … AS SELECT and INSERT INTO … SELECT have one; a query is named by its ID.
     """
-    if outcome.columns is not None or change is None or not change.selects:
+    if outcome.columns is not None or not change.selects:
         return outcome
     relation = session.full_name(change.names)
     if change.verb == "insert":

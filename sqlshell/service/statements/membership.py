@@ -20,7 +20,7 @@ from sqlshell.service.organizations.sessions import Sessions
 from sqlshell.service.results.results import Spool
 from sqlshell.service.statements.control import Control
 from sqlshell.service.statements.runner import Runner
-from sqlshell.service.statements.statement import NOT_BEGUN, Statement
+from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import (
     INSERT,
     Ending,
@@ -45,7 +45,7 @@ TAKEN_OVER = "another process of the service has taken over the statement; look 
 
 _INSERT_HERE = (
     f"{INSERT.partition(' VALUES ')[0]} SELECT v.* FROM (VALUES (?, ?, ?, ?, ?::float8, ?::float8, ?, ?, ?::bytea, "
-    "?::bytea, ?::bytea, ?::bigint, ?)) v WHERE EXISTS (SELECT FROM processes WHERE id = ?)"
+    "?::bytea, ?::bytea, ?::bigint, ?, ?::boolean)) v WHERE EXISTS (SELECT FROM processes WHERE id = ?)"
 )
 """INSERT for a process that has its lease."""
 
@@ -73,7 +73,7 @@ class SharedStatementStore(StatementStore):
     async def admit(self, statements: Sequence[Statement]) -> None:
         """Add statements. Raises Unavailable if they cannot be written: another process could not find them."""
         self._register(statements)
-        rows = [self._row(statement, message=NOT_BEGUN) for statement in statements]
+        rows = [self._row(statement, begun=False) for statement in statements]
         try:
             await self._shared.run_async(partial(self._insert, rows))
         except BaseException:
@@ -164,7 +164,7 @@ class SharedStatementStore(StatementStore):
         """
         rows = []
         for item in endings:
-            statement_id, organization, _, _, _, finished, state, message, *result, process = item.row
+            statement_id, organization, _, _, _, finished, state, message, *result, process, _ = item.row
             rows.append((organization, state, message, finished, *result, statement_id, process))
         changed = self._shared.write_each(_ENDED_HERE, rows)
         return [bool(number) or self._taken_over(item.statement) for item, number in zip(endings, changed, strict=True)]

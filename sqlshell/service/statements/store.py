@@ -150,7 +150,7 @@ class StatementStore:
         self._register(statements)
         if self._storage.durable:
             with contextlib.suppress(Unavailable):
-                self._storage.write_all(PUT, [self._row(statement, message=NOT_BEGUN) for statement in statements])
+                self._storage.write_all(PUT, [self._row(statement, begun=False) for statement in statements])
                 for statement in statements:
                     statement.queued = True
 
@@ -273,12 +273,14 @@ class StatementStore:
         state: str = sqlstate.RUNNING,
         message: str = "",
         kept: bytes | None = None,
+        *,
+        begun: bool = True,
     ) -> Row:
         """The values of PUT for a statement."""
         first = statement.statement_id, statement.organization, statement.owner, statement.text, statement.created
         context, spool = msgspec.json.encode(statement.context), statement.spool
         rows = (spool.body, spool.size) if finished else (None, 0)
-        return (*first, finished, state, message, context, kept, *rows, self.process)
+        return (*first, finished, state, message, context, kept, *rows, self.process, begun)
 
     def _write_late(self) -> None:
         """Write the ends that are not written; if the disk is full, the latest ones stay pending."""
@@ -379,14 +381,13 @@ class StatementStore:
 
     def _restored(self, row: Row) -> Statement:
         statement_id, organization, owner, sql, created, finished, state, message, context, *rest = row
-        kept, body, size, process, operation = rest
-        queued = state == sqlstate.RUNNING and message == NOT_BEGUN
-        begun = State.RUNNING if state == sqlstate.RUNNING and not queued else State.after(state)
+        kept, body, size, process, begun, operation = rest
+        is_running = state == sqlstate.RUNNING
+        known = State.RUNNING if is_running and begun else State.after(state)
         spool = self.place(organization, statement_id)
         statement = Statement(
             sql, organization, owner, spool, _decode_context(context), statement_id, created, state,
-            "" if queued else message, begun, finished=finished, operation=operation,
-            process=process, queued=queued,
+            message, known, finished=finished, operation=operation, process=process, queued=is_running and not begun,
         )  # fmt: skip
         if kept is not None:
             stored = _decode_kept(kept)
@@ -403,11 +404,13 @@ def _leaves(sql: str) -> bool:
     return sql.startswith("TERMINATE SESSION ") and sql.endswith(" WHEN IDLE")
 
 
-_WRITTEN = "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, process"
+_WRITTEN = (
+    "id, organization, owner, sql, created, finished, state, message, context, outcome, body, bytes, process, begun"
+)
 DELETED = "DELETE FROM statements WHERE id = ?"
-BEGUN = f"UPDATE statements SET message = '' WHERE id = ? AND process = ? AND state = '{sqlstate.RUNNING}'"
+BEGUN = f"UPDATE statements SET begun = TRUE WHERE id = ? AND process = ? AND state = '{sqlstate.RUNNING}'"
 OPERATION = "UPDATE statements SET operation = ? WHERE id = ?"
-INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES ({', '.join('?' * 13)})"
+INSERT = f"INSERT INTO statements ({_WRITTEN}) VALUES ({', '.join('?' * 14)})"
 _CHANGED = ("organization", "state", "message", "finished", "context", "outcome", "body", "bytes")
 PUT = f"{INSERT} ON CONFLICT (id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _CHANGED)}"
 """Writes a statement, which may be stored already."""

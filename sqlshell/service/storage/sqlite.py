@@ -21,6 +21,7 @@ LATER = (
     ("objects", "updated", "REAL NOT NULL DEFAULT 0"),
     ("statements", "process", "TEXT NOT NULL DEFAULT ''"),
     ("statements", "operation", "TEXT NOT NULL DEFAULT ''"),
+    ("statements", "begun", "BOOLEAN NOT NULL DEFAULT TRUE"),
 )
 """Columns that files of earlier versions lack: table, name, type."""
 

@@ -24,7 +24,7 @@ CREATE TABLE IF NOT EXISTS statements (
   id TEXT PRIMARY KEY, organization TEXT NOT NULL, owner TEXT NOT NULL, sql TEXT NOT NULL, created {real} NOT NULL,
   finished {real} NOT NULL DEFAULT 0, state TEXT NOT NULL, message TEXT NOT NULL DEFAULT '', context {bytes} NOT NULL,
   outcome {bytes}, body {bytes}, bytes BIGINT NOT NULL DEFAULT 0, process TEXT NOT NULL DEFAULT '',
-  operation TEXT NOT NULL DEFAULT '');
+  operation TEXT NOT NULL DEFAULT '', begun BOOLEAN NOT NULL DEFAULT TRUE);
 CREATE INDEX IF NOT EXISTS statements_by_time ON statements (organization, created);
 CREATE INDEX IF NOT EXISTS statements_of_organization_by_end ON statements (organization, finished)
   WHERE finished > 0;
