@@ -622,7 +622,7 @@ def test_no_change_of_a_secret_undoes_another_one(storage: Storage) -> None:
         record = Statement("", organization, "", Spool(Path, 1), ContextEcho())
         asked = OfKind(verb="update", of=Secret(), names=("x",), options=options)
         given = ("", session, session_options, record.spool, record.is_canceled, sessions, ())
-        asked.run(Execution(*given, lambda sql: Outcome(), lambda outcome, *of: outcome, list, lambda asked: Outcome()))
+        asked.run(Execution(*given, lambda sql: Outcome(), lambda outcome, *of: outcome, list, lambda sql: None))
 
     session_options = RunOptions()
     vault = Meanwhile(lambda: update(description="told"))

@@ -67,7 +67,7 @@ class Execution(Struct, frozen=True):
 
     `sql` is its text as it was sent, `files` are its attachments. `is_canceled` returns whether it was canceled.
     `run_engine` runs SQL of the engine, `created` adds the row that describes a new relation to an outcome, `queries`
-    lists the latest statements, and `run_other` runs a statement about statements.
+    lists the latest statements, and `read` parses a statement: None for one of the engine.
     """
 
     sql: str
@@ -80,7 +80,7 @@ class Execution(Struct, frozen=True):
     run_engine: Callable[[str], Result]
     created: Callable[[Outcome, str, Relation], Outcome]
     queries: Callable[[], list[Facts]]
-    run_other: Callable[[DialectStatement], Result]
+    read: Callable[[str], DialectStatement | None]
 
     @property
     def organization(self) -> Organization:
@@ -184,8 +184,8 @@ class DialectStatement(Struct, frozen=True, kw_only=True):
         return Needs()
 
     def run(self, execution: Execution) -> Result:
-        """Run the statement, in a thread: `service/statements/` does, unless a class does so itself. Raises Failure."""
-        return execution.run_other(self)
+        """Run the statement, in a thread, unless `service/statements/` does so itself. Raises Failure."""
+        raise NotImplementedError
 
 
 class OfKind(DialectStatement, frozen=True, kw_only=True):

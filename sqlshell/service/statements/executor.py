@@ -44,17 +44,15 @@ from sqlshell.service.objects.names import NOT_FOUND, check_called, check_named,
 from sqlshell.service.objects.result_rows import Facts
 from sqlshell.service.organizations.organizations import Organization, Organizations
 from sqlshell.service.organizations.sessions import Session, Sessions
-from sqlshell.service.results.results import PARTITION_BYTES, Discard, Layout
+from sqlshell.service.results.results import PARTITION_BYTES, Layout
 from sqlshell.service.settings import UNLIMITED, Settings
 from sqlshell.service.statements.control import facts_of, listed
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.stores import stores
-from sqlshell.sql.analysis.kinds import verb
-from sqlshell.text import format_count
 
 if TYPE_CHECKING:
-    from sqlshell.service.objects.query import Application
+    pass
 
 COPY_DATA = "stdin"
 """The attachment with the data of COPY … FROM STDIN."""
@@ -70,15 +68,6 @@ UNCHANGED = NOT_FOUND | {"25006", "42000", sqlstate.SYNTAX, "42704"}
 
 UNBOUND = NOT_FOUND - {"58030"}
 """The sqlStates of NOT_FOUND that occur before the statement has had any effect."""
-
-
-NOT_IN_APPLICATIONS = frozenset(
-    [
-        *("ABORT", "BEGIN", "COMMIT", "END", "PREPARE", "RELEASE", "ROLLBACK", "SAVEPOINT", "START"),
-        *("ATTACH", "DETACH", "DISCARD", "RESET", "SET", "USE"),
-    ]
-)
-"""The first words of statements that begin, divide or end a transaction, or change the session."""
 
 
 class Executor:
@@ -197,23 +186,9 @@ class Executor:
             run_engine=lambda sql: self._run_engine(session, statement, options, sql),
             created=partial(_creation_outcome, statement),
             queries=lambda: listed(self._store, session, statement),
-            run_other=lambda asked: self._run_other(session, asked, statement, execution),
+            read=dialect_of(self._organizations).read,
         )
         return asked.run(execution)
-
-    def _run_other(
-        self, session: Session, asked: DialectStatement, statement: Statement, execution: Execution
-    ) -> Outcome:
-        """Run a statement that is about statements."""
-        from sqlshell.service.objects.query import Application, DescribeStatement
-
-        if isinstance(asked, Application):
-            return self._application(session, asked, statement, execution.options)
-
-        from sqlshell.service.statements import describe
-
-        assert isinstance(asked, DescribeStatement)
-        return describe.describe(asked.sql, execution)
 
     def _query_facts(self, organization: Organization) -> list[Facts]:
         """The facts about the latest statements of an organization, without their texts."""
@@ -285,37 +260,6 @@ class Executor:
             return False
         stores.mount_named(organization, message, statement.is_canceled, "")
         return True
-
-    def _application(self, session: Session, asked: Application, statement: Statement, options: RunOptions) -> Outcome:
-        """Run statements as one transaction in the current database, all or nothing."""
-        if session.connection.transaction:
-            raise Failure("25001", "a transaction is already open; COMMIT or ROLLBACK first")
-        for number, sql in enumerate(asked.statements, 1):
-            own = dialect_of(self._organizations).read(sql)
-            if own is not None:
-                message = (
-                    f"statement {number}: statements about objects of the service are not allowed in an application"
-                )
-                raise Failure(sqlstate.UNSUPPORTED, message)
-            if (word := verb(sql)) in NOT_IN_APPLICATIONS:
-                cause = f"{word} … affects more than the current database"
-                raise Failure(sqlstate.UNSUPPORTED, f"{cause}, which is not allowed in an application")
-            low = sql.lower()
-            if named := [item for item in session.organization.streams.known if item[2].lower() in low]:
-                _stream_query(session, sql, named, options)
-        connection = session.connection
-        # The rows of SELECTs in an application are discarded, so that not all are needed.
-        options = replace(options, row_limit=1)
-        connection.run("BEGIN", options, Discard())
-        try:
-            for sql in (*asked.statements, "COMMIT"):
-                if statement.is_canceled():
-                    raise Failure(sqlstate.CANCELED, "the statement was canceled")
-                connection.run(sql, options, Discard())
-        finally:
-            if connection.transaction:
-                connection.run("ROLLBACK", options, Discard())
-        return Outcome(message=f"APPLICATION {asked.name}: {format_count(len(asked.statements), 'statement')}")
 
 
 def _stream_query(session: Session, sql: str, streams: Sequence[Relation], options: RunOptions) -> StreamQuery | None:

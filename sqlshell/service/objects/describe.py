@@ -14,8 +14,7 @@ from sqlshell.service.dialect.lexer import WORD, Names, Tokens
 from sqlshell.service.engines.engine import LocalSession, Outcome, Plan, Relation, Rights, RunOptions, check_supported
 from sqlshell.service.error_places import placed
 from sqlshell.service.failure import Failure
-from sqlshell.service.objects.grammar import dialect_of
-from sqlshell.service.objects.kind import Execution, OfKind
+from sqlshell.service.objects.kind import EVERYTHING, DialectStatement, Execution, Needs, OfKind
 from sqlshell.service.objects.relation import CreateAs, columns_of, explained_columns, stream_kind
 from sqlshell.service.objects.result_rows import table
 from sqlshell.service.objects.store import InsertEntity
@@ -28,19 +27,27 @@ from sqlshell.sql.keywords import CREATE_FILLERS
 COLUMNS = ("type", "description")
 
 
-def describe(sql: str, execution: Execution) -> Outcome:
-    """Two columns: the kind of a statement, such as CREATE_TABLE, and a description of what it would create.
+class DescribeStatement(DialectStatement, frozen=True):
+    """DESCRIBE of a CREATE or INSERT: shows what it would create, without running it."""
 
-    Raises Failure, as the statement would, for missing rights, missing names and duplicate names.
-    """
-    with placed(execution.sql, "", sql):
-        kind, description = _described(sql, execution)
-    return table(execution.sink, COLUMNS, [(kind, json.dumps(description, ensure_ascii=False))])
+    sql: str
+
+    def needs(self) -> Needs:
+        return EVERYTHING
+
+    def run(self, execution: Execution) -> Outcome:
+        """Two columns: the kind of the statement, such as CREATE_TABLE, and a description of what it would create.
+
+        Raises Failure, as the statement would, for missing rights, missing names and duplicate names.
+        """
+        with placed(execution.sql, "", self.sql):
+            kind, description = _described(self.sql, execution)
+        return table(execution.sink, COLUMNS, [(kind, json.dumps(description, ensure_ascii=False))])
 
 
 def _described(sql: str, execution: Execution) -> tuple[str, Mapping[str, Any]]:
     session, options = execution.session, execution.options
-    match asked := dialect_of(execution.organizations).read(sql):
+    match asked := execution.read(sql):
         case OfKind(verb="create", kind="stream" | "changelog"):
             execution.require(Rights.OBJECTS, asked.title)
             columns, key = columns_of(asked)
