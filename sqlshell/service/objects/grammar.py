@@ -8,6 +8,7 @@ from functools import cached_property
 
 from sqlshell.service.dialect.forms import Form, first_of
 from sqlshell.service.dialect.lexer import BLANK, HEAD, Tokens
+from sqlshell.service.failure import Failure
 from sqlshell.service.objects.kind import DialectStatement
 from sqlshell.service.organizations.organizations import Organizations
 
@@ -52,6 +53,13 @@ class Dialect:
         tokens = Tokens(sql)
         second = tokens[3 if tokens[1].upper == "OR" else 1].upper
         return first_of((form for form in self.forms[word] if not form.second or second in form.second), tokens)
+
+    def is_for_engine(self, sql: str) -> bool:
+        """Whether a statement is for the engine, rather than about objects of the service."""
+        try:
+            return self.read(sql) is None
+        except Failure:
+            return False
 
 
 INTERFACE = Dialect(server=False)

@@ -151,7 +151,7 @@ class Control:
 
     async def run(self, session: Session, statement: Statement, asked: DialectStatement) -> None:
         """Run a control statement, which does not change the context. Raises Failure."""
-        await self._store.note_begun(statement)
+        await self._store.note_begun([statement])
         # The operator needs these statements most when the storage of results cannot be used.
         statement.spool.may_stay_local = True
         from sqlshell.service.objects.listing import List
@@ -188,7 +188,7 @@ class Control:
 
         Raises Failure.
         """
-        await self._store.note_begun(statement)
+        await self._store.note_begun([statement])
         target = await self._readable(session, asked.statement_id, "RESTART QUERY")
         if target.running:
             message = f"query {asked.statement_id} is still running; run TERMINATE QUERY '{asked.statement_id}' first"

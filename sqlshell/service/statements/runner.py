@@ -7,8 +7,8 @@ import contextlib
 import errno
 import math
 import time
-from collections import Counter
-from collections.abc import Coroutine
+from collections import Counter, deque
+from collections.abc import Coroutine, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any, cast
 
@@ -19,7 +19,7 @@ from sqlshell.errors import reason
 from sqlshell.interface import sqlstate
 from sqlshell.interface.models import StatementRequest
 from sqlshell.runtime.event_loops import spawn
-from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome, StreamQuery
+from sqlshell.service.engines.engine import CANCELED_BEFORE_START, ExternalEngine, Outcome
 from sqlshell.service.failure import Failure, ResultLost
 from sqlshell.service.objects.attachments import Attachments
 from sqlshell.service.objects.grammar import dialect_of
@@ -38,6 +38,12 @@ from sqlshell.sql.analysis.kinds import verb
 if TYPE_CHECKING:
     from sqlshell.service.cluster.cluster import Cluster
     from sqlshell.service.objects.query import AboutQuery
+
+REPORT_SECONDS = 0.05
+"""How often the ends of statements that run together are recorded."""
+
+MOST_TOGETHER = 100
+"""The maximum number of statements that a thread runs before the event loop looks at the next ones."""
 
 RESULTS = 4 << 20
 """A batch ends when its results exceed this many bytes."""
@@ -60,6 +66,10 @@ TRANSACTION_LOST = (
     "the transaction was lost with its session, whose role, settings and temporary tables are gone too: none of its "
     "changes were committed, and the statement was not run; run ROLLBACK"
 )
+
+
+Ended = tuple[Statement, Outcome | StartedFeed | Exception]
+"""A statement that a thread has run, and its result: that of a SELECT on a stream goes on."""
 
 
 class Batch(Struct, eq=False):
@@ -182,12 +192,13 @@ class Runner:
         try:
             async with session.turn:
                 while (statement := submission.next()) is not None:
+                    at = batch.at
                     if session.ended:
                         self._store.end(statement, sqlstate.CANCELED, SESSION_ENDED, submission.shown)
                     elif statement.unfinished:
                         await self._guarded(statement, self._next(submission, statement), submission)
-                    batch.at += 1
-                    await self._store.settled(statement)
+                    batch.at = max(batch.at, at + 1)
+                    await self._store.settled(batch.statements[batch.at - 1])
                 if session.before is not None:
                     # Keeps the context of a request whose first statement did not fail because of it.
                     await session.organization.run(session.settle, batch.statements[0].sql_state)
@@ -205,7 +216,7 @@ class Runner:
         """End the statements of a submission that were not run; those of a batch are removed."""
         batch, session = submission.batch, submission.shown
         rest = batch.statements[batch.at :]
-        while rest and ((stopped and not batch.combined) or not rest[0].unfinished):
+        while rest and ((stopped and (not batch.combined or rest[0].started)) or not rest[0].unfinished):
             self._store.end(rest[0], *when_stopped(rest[0]), session)
             del rest[0]
         if batch.combined:
@@ -268,8 +279,8 @@ class Runner:
             await session.organization.run(session.connection.lose_transaction)
 
     async def _next(self, submission: Submission, statement: Statement) -> None:
-        """Run the next statement of a submission."""
-        session = submission.session
+        """Run the next statement of a submission, and those after it that the engine can run in the same slot."""
+        session, submitted = submission.session, statement.organization
         if not submission.adopted:
             await self._adopt(session, submission.request)
             submission.adopted = True
@@ -289,6 +300,36 @@ class Runner:
         if asked is not None and asked.verb == "restart":
             await self._control.restart(session, statement, cast("AboutQuery", asked))
             return
+        server = self._organizations.server
+        together = [statement] if asked is not None or server is not None else await self._together(submission)
+        await self._execute(submission, together, asked)
+        for left in together:
+            if not left.started:
+                self._store.move(left, submitted)
+        if asked is not None and asked.verb == "drop":
+            await self._control.end_dropped()
+        if asked is not None and asked.verb == "update":
+            await session.organization.refresh_pools()
+
+    async def _together(self, submission: Submission) -> list[Statement]:
+        """The next statement of a submission, and those after it that the engine can run in the same slot.
+
+        A thread for each of them takes half as much processor time again.
+        """
+        batch = submission.batch
+        statements = batch.statements[batch.at : batch.at + MOST_TOGETHER]
+        for number, statement in enumerate(statements[1:], 1):
+            sql, whose = statement.sql, statement.organization or statement.owner
+            if not await read_text(len(sql), partial(self._dialect.is_for_engine, sql), whose):
+                return statements[:number]
+            self._settle_in(submission.session, statement)
+        return statements
+
+    async def _execute(
+        self, submission: Submission, together: Sequence[Statement], asked: DialectStatement | None
+    ) -> None:
+        """Run statements in a thread, once they have a slot, unless the first one has ended meanwhile."""
+        session, statement = submission.session, together[0]
         organization, server = session.organization, self._organizations.server
         async with contextlib.AsyncExitStack() as stack:
             most = self._settings.seconds or math.inf
@@ -300,33 +341,72 @@ class Runner:
                 most = min(most, pool.size.timeout or math.inf)
             if not statement.unfinished:
                 return
-            await self._store.note_begun(statement)
+            await self._store.note_begun(together)
             if not statement.start(session.connection, most):
                 raise Failure(sqlstate.CANCELED, CANCELED_BEFORE_START)
             if asked is None and server is not None and server.capabilities.reattaching:
                 self._store.note_operation(statement, cast(ExternalEngine, server).operation(session.connection))
-            files = submission.attachments.files
+            ended: deque[Ended] = deque()
+            work = asyncio.ensure_future(organization.run(self._work, submission, together, asked, most, ended))
             try:
-                work = self._executor.run, session, asked, statement, files, submission.request
-                result: Outcome | StartedFeed = await organization.run(*work)
+                while not (await asyncio.wait({work}, timeout=REPORT_SECONDS if len(together) > 1 else None))[0]:
+                    self._record(submission, ended)
+                work.result()
+                await self._note_transaction(session)
             finally:
-                if not session.connection.transaction:
-                    # Others may see the changes.
-                    organization.streams.changed()
-        await self._note_transaction(session)
-        submission.batch.size += statement.spool.size
-        if isinstance(result, tuple):
-            self._begin_stream(session, statement, *result)
-        else:
-            if result.secret:
-                statement.secret = Secret(result.secret_name, result.secret)
-                result = replace(result, secret="", secret_name="")
-            statement.outcome = result
-            self._store.end(statement, result.sql_state, result.message, session)
-        if asked is not None and asked.verb == "drop":
-            await self._control.end_dropped()
-        if asked is not None and asked.verb == "update":
-            await session.organization.refresh_pools()
+                work.cancel()
+                self._record(submission, ended)
+
+    def _work(
+        self,
+        submission: Submission,
+        together: Sequence[Statement],
+        asked: DialectStatement | None,
+        most: float,
+        ended: deque[Ended],
+    ) -> None:
+        """Run statements in a thread, of which the first has started, each for at most `most` seconds, until one ends
+        the submission or another statement waits for the slot. Their results, or errors, are added to `ended`.
+        """
+        session, files = submission.session, submission.attachments.files
+        for statement in together:
+            if statement is not together[0] and not statement.start(session.connection, most):
+                return
+            result: Outcome | StartedFeed | Exception
+            try:
+                result = self._executor.run(session, asked, statement, files, submission.request)
+                state = sqlstate.RUNNING if isinstance(result, tuple) else result.sql_state
+            except Exception as error:
+                result, state = error, end_of(error, statement)[0]
+            statement.context, statement.seconds = session.echo(), time.monotonic() - statement.began
+            submission.batch.size += statement.spool.size
+            ended.append((statement, result))
+            is_over = submission.is_over(statement, state) or session.ended
+            if is_over or any(pool.waiting for pool in together[0].pools):
+                return
+
+    def _record(self, submission: Submission, ended: deque[Ended]) -> None:
+        """Record what the thread of a submission has reported."""
+        streams = submission.session.organization.streams
+        while ended:
+            statement, result = ended.popleft()
+            submission.batch.at += 1
+            if isinstance(result, tuple):
+                # A SELECT on a stream has started: it goes on until somebody ends it.
+                statement.feed, start = result
+                streams.begin(statement.statement_id, statement.feed, start)
+                statement.ready.set()
+            elif isinstance(result, Exception):
+                self._store.end(statement, *end_of(result, statement))
+            else:
+                if result.secret:
+                    statement.secret = Secret(result.secret_name, result.secret)
+                    result = replace(result, secret="", secret_name="")
+                statement.outcome = result
+                self._store.end(statement, result.sql_state, result.message)
+            if not statement.context.transaction:
+                # Others may see the changes.
+                streams.changed()
 
     async def _note_transaction(self, session: Session) -> None:
         """Before the outcome of a statement is reported, tell the others whether it left a transaction open."""
@@ -343,13 +423,6 @@ class Runner:
         here = session.organization.id
         if statement.organization != here and self._store.move(statement, here):
             statement.context = replace(session.echo(), timezone=None)
-
-    @staticmethod
-    def _begin_stream(session: Session, statement: Statement, feed: StreamQuery, start: int) -> None:
-        """Give a SELECT on a stream its response; it goes on until somebody ends it."""
-        statement.context, statement.feed = session.echo(), feed
-        session.organization.streams.begin(statement.statement_id, feed, start)
-        statement.ready.set()
 
     async def resume(self) -> None:
         """Go on with statements of a process that has ended: wait for those that the engine still runs, fail others.

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections import defaultdict, deque
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -154,15 +155,16 @@ class StatementStore:
                 for statement in statements:
                     statement.queued = True
 
-    async def note_begun(self, statement: Statement) -> None:
-        """Store that a statement begins: if this process is killed from now on, it may have taken effect. Raises
-        Failure if another process has ended it, StorageError: a statement whose row says that it has not begun must
+    async def note_begun(self, statements: Sequence[Statement]) -> None:
+        """Store that statements begin: if this process is killed from now on, they may have taken effect. Raises
+        Failure if another process has ended one, StorageError: a statement whose row says that it has not begun must
         not run."""
-        if statement.queued:
-            values = statement.statement_id, self.process
-            if not await self._storage.run_async(lambda: self._storage.write(BEGUN, values)):
-                raise Failure(sqlstate.CANCELED, NOT_BEGUN)
-            statement.queued = False
+        for statement in statements:
+            if statement.queued:
+                write = partial(self._storage.write, BEGUN, (statement.statement_id, self.process))
+                if not await self._storage.run_async(write):
+                    raise Failure(sqlstate.CANCELED, NOT_BEGUN)
+                statement.queued = False
 
     def end(self, statement: Statement, sql_state: str, message: str, session: Session | None = None) -> None:
         """Finish a statement with a sqlState and message, in the context of its session if one is given, unless it has
