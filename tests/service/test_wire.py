@@ -713,3 +713,20 @@ def test_a_stream_counts_as_a_connection_of_its_token(tmp_path: Path) -> None:
             assert (1013).to_bytes(2) in received[1]
     finally:
         stop(running)
+
+
+def test_requests_begin_in_turn_by_token() -> None:
+    order: list[str] = []
+
+    async def ask(connections: Connections, token: str) -> None:
+        await connections.take_turn(token)
+        order.append(token)
+
+    async def work() -> None:
+        connections = Connections(Settings())
+        left = asyncio.ensure_future(ask(connections, ""))
+        await asyncio.gather(*(ask(connections, token) for token in "aaaaaaaaab"), ask(connections, ""), left)
+
+    asyncio.run(work())
+    assert (order.count("a"), order.count("b"), order.count("")) == (9, 1, 2)
+    assert order.index("b") < 6 and order[-1] == "a"

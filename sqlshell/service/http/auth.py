@@ -103,12 +103,16 @@ class Gate:
         """The refusal of a request that has no valid token and needs one."""
         connection = connection_of(scope)
         if scope["path"] in OPEN or (scope["type"] == "websocket" and scope["path"].startswith(STREAMS)):
+            if connection is not None:
+                await connection.connections.take_turn("")
             return None
         token = _bearer_token(given)
         try:
             caller = await self._caller(scope, token, anonymous=self._anonymous and not given)
         except Unavailable:
             return message(UNAVAILABLE, 503, NOT_RUN | {"Retry-After": "2"})
+        if connection is not None:
+            await connection.connections.take_turn(caller.token_id if caller is not None else "")
         if len(given) > 1:
             return _denied("the request has more than one Authorization header")
         if caller is None:

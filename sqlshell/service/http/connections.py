@@ -1,11 +1,11 @@
-"""Connections of clients: uvicorn's protocol behind limits of size, time and number."""
+"""Connections of clients: uvicorn's protocol behind limits of size, time and number, and the order of requests."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import resource
-from collections import Counter
+from collections import Counter, deque
 from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
@@ -48,6 +48,9 @@ BETWEEN, HEAD, BODY = "between", "head", "body"
 FILES = 100
 """File descriptors that are reserved for other uses than connections: a number, and below a fraction of all."""
 PART = 0.2
+
+REQUESTS = 4
+"""Requests of one token that begin in one iteration of the event loop; of those without a token, one does."""
 
 
 class Refused(Exception):
@@ -449,7 +452,8 @@ class Connections:
     """The connections of a service.
 
     A token may have a number of them. If there are more than file descriptors for them, the one that has been open for
-    the longest time without a valid token is closed for a new one. If all have one, the new one is refused.
+    the longest time without a valid token is closed for a new one. If all have one, the new one is refused. Requests
+    begin in turn by token, so that many of one client do not delay those of others.
     """
 
     def __init__(self, settings: Settings) -> None:
@@ -458,6 +462,8 @@ class Connections:
         """All connections, with the last valid token of each, or ""."""
         self._counts: Counter[str] = Counter()
         self._strangers: dict[Connection, None] = {}
+        self._begun: Counter[str] = Counter()
+        self._waiting: dict[str, deque[asyncio.Future[None]]] = {}
 
     def enter(self, connection: Connection) -> bool:
         """Count a connection, if there is room for it."""
@@ -492,10 +498,40 @@ class Connections:
         self._counts[token] += 1
         return ""
 
+    async def take_turn(self, token: str) -> None:
+        """Wait until a request of this token may begin, "" for one without."""
+        if self._begun[token] < _most(token) and token not in self._waiting:
+            self._begin(token)
+            return
+        turn: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self._waiting.setdefault(token, deque()).append(turn)
+        await turn
+
+    def _begin(self, token: str) -> None:
+        if not self._begun:
+            asyncio.get_running_loop().call_soon(self._next_turns)
+        self._begun[token] += 1
+
+    def _next_turns(self) -> None:
+        """Begin the requests of the next iteration of the event loop."""
+        self._begun.clear()
+        for token, turns in list(self._waiting.items()):
+            while turns and self._begun[token] < _most(token):
+                turn = turns.popleft()
+                if not turn.done():
+                    turn.set_result(None)
+                    self._begin(token)
+            if not turns:
+                del self._waiting[token]
+
     def abort(self) -> None:
         """Close all connections at once."""
         for connection in list(self._tokens):
             connection.abort()
+
+
+def _most(token: str) -> int:
+    return REQUESTS if token else 1
 
 
 def raise_descriptor_limit() -> int:
