@@ -122,13 +122,8 @@ class SharedStatementStore(StatementStore):
         """Write new statements, for any thread. Raises Unavailable if this process has lost its lease: others may run
         statements of the same session already.
         """
-        if len(rows) == 1:
-            held = bool(self._shared.write(_INSERT_HERE, (*rows[0], self.process)))
-        else:
-            held = self._cluster.is_member(self.process)
-            if held:
-                self._shared.write_all(INSERT, rows)
-        if not held:
+        written = self._shared.write_each(_INSERT_HERE, [(*row, self.process) for row in rows])
+        if not all(written):
             raise Unavailable("this process did not report to the database of --state-url in time")
 
     async def _write(self) -> None:
