@@ -373,8 +373,6 @@ def test_named_queries(program: Program) -> None:
     listed = program("-q", "-c", "\\n")
     assert [line.split()[0] for line in listed.err.splitlines()] == ["lim", "one", "two"]
     assert "the query uses $1, but 0 arguments were given" in program("-q", "-c", "\\n lim").err
-    assert "the query uses $0, but 1 argument was given" in program("-q", "-c", "\\n+ z select $0\n\\n z 1").err
-    assert "the query takes 0 arguments, but 1 argument was given" in program("-q", "-c", "\\n one 1").err
     assert program("-q", "-c", "\\n+ one ''").code == 0
     assert "no named query 'one'" in program("-q", "-c", "\\n one").err
 

@@ -111,14 +111,6 @@ def test_an_entry_that_is_not_text_is_not_changed(queries: SavedQueries, tmp_pat
     assert path.read_text() == text
 
 
-@pytest.mark.parametrize("name", ["", "-a", ".a", "a b", "a\n", "é", "a/b"])
-def test_names_that_cannot_be(queries: SavedQueries, name: str) -> None:
-    with pytest.raises(UsageError) as told:
-        queries.save(name, "select 1")
-    assert told.value.message == f"{name!r} is not a valid query name"
-    assert told.value.hint == "a name consists of letters, digits, _ . and -"
-
-
 def test_a_query_that_would_be_empty(queries: SavedQueries) -> None:
     with pytest.raises(UsageError, match=r"^the query 'a' would be empty; it was not saved$") as told:
         queries.save("a", " \n")

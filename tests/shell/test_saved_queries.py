@@ -102,7 +102,7 @@ def test_an_entry_that_cannot_be_replaced_alone_is_left(tmp_path: Path) -> None:
         assert path.read_text() == content
 
 
-@pytest.mark.parametrize("name", ["", "a b", ".a", "-a", "a/b", "é"])
+@pytest.mark.parametrize("name", ["", "a b", ".a", "-a", "a/b", "a\n", "é"])
 def test_a_name_that_is_refused(tmp_path: Path, name: str) -> None:
     queries = SavedQueries(tmp_path / "queries.toml")
     with pytest.raises(UsageError, match="is not a valid query name") as raised:
