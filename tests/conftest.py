@@ -162,13 +162,12 @@ def pytest_runtest_teardown() -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_stays_behind() -> Iterator[None]:
-    """A test that failed may have left its service."""
+    """A test that failed may have left its service, and one that killed it our end of its output."""
     yield
     for process in _STARTED:
-        if process.poll() is None:
-            process.kill()
-            process.wait()
-            process.close()
+        process.kill()
+        process.wait()
+        process.close()
     if prepared.cache_info().currsize:
         prepared().close()
 
