@@ -435,7 +435,9 @@ def test_ctrl_c_while_a_file_is_read(
         return core
 
     core = asyncio.run(work())
-    assert (len(interrupts), core.shell.exit, client.sqls) == (2, Exit.INTERRUPTED, [])
+    # A busy machine may need more of them.
+    assert len(interrupts) >= 2
+    assert (core.shell.exit, client.sqls) == (Exit.INTERRUPTED, [])
     assert "interrupted" in core.err and "bug" not in core.err
 
 
