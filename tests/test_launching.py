@@ -89,8 +89,8 @@ def streams(*, terminal: bool = False) -> Streams:
     [
         ("work", NAME, f"work ({NAME})", "work", NAME),
         (URL, NAME, NAME, "host:8443", NAME),
-        ("", "local, in memory", "local, in memory", "", ""),
-        ("local", "local, in memory", "local, in memory", "", ""),
+        ("", "DuckDB in memory", "DuckDB in memory", "", ""),
+        ("local", "DuckDB in memory", "DuckDB in memory", "", ""),
         ("new.duckdb", "new.duckdb", "new.duckdb", "", "/new.duckdb"),
         ("files", "missing.duckdb", "files (missing.duckdb)", "files", "/missing.duckdb"),
     ],

@@ -492,7 +492,7 @@ def test_a_load_goes_on_behind_the_last_confirmed_statement(
     big(tmp_path)
     where.run("create or replace table t (a int check (a <> 25000), b varchar)")
     done = where.load("big.csv", code=1)
-    assert "continue with --resume (in \\copy: RESUME)" in done.err
+    assert "continue with --resume (in \\copy: WITH (RESUME))" in done.err
     there = int(where.run("select count(*) as n from t").out.split()[1])
     assert f"{there:,} rows of big.csv are in t" in done.err and there > 0
     where.run("create or replace table u as from t", "create or replace table t (a int, b varchar)")

@@ -114,7 +114,7 @@ CONDITIONS = {
     "22012": "division by zero",
     "22023": "invalid parameter value",
     "22P02": "invalid text representation",
-    "23502": "not null violation",
+    "23502": "not-null violation",
     "23503": "foreign key violation",
     "23505": "unique violation",
     "23514": "check violation",

@@ -30,7 +30,7 @@ SUBCOMMANDS: Final = {
     "download": "download a resource of the service to a file",
     "config": "list, show, check, create or edit profiles",
     "doctor": "check the installation and the connection",
-    "completion": "print the completion script of bash, zsh or fish",
+    "completion": "print the completion script for bash, zsh or fish",
     "version": "print the version; with --server also the service's",
 }
 """The names of the subcommands, and what each does."""

@@ -182,7 +182,7 @@ def serve_command() -> click.Command:
         map(_click_option, SERVE),
         callback=_serve,
         context_settings={"auto_envvar_prefix": VARIABLES},
-        help="Run the local service for other programs: the Statement Execution Service interface on DuckDB, "
+        help="Run the local service for other programs: the interface of statement-execution services on DuckDB, "
         "PostgreSQL or Spark Connect. When it is ready, it prints `listening on http://HOST:PORT` or `listening on "
         "unix:///PATH`. Every option can also be set with an environment variable, for example "
         "SQLSHELL_SERVE_MAX_SESSIONS for --max-sessions.",

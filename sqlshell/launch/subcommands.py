@@ -179,7 +179,7 @@ def config(action: str, profile: str | None) -> int:
     settings        list all settings
     check           check all profiles
     init            create config.toml from a template
-    edit            open config.toml in $EDITOR
+    edit            open config.toml in $VISUAL or $EDITOR
     """
     from sqlshell.launch.configure import configure
     from sqlshell.runtime.streams import Streams

@@ -159,7 +159,7 @@ class Destination(Struct, frozen=True):
         if self.service.database is not None:
             return str(self.service.database)
         views = self.service.views | ({STDIN: Path(STDIN)} if self.service.stdin else {})
-        return ", ".join(str(path) for path in views.values()) or "local, in memory"
+        return ", ".join(str(path) for path in views.values()) or "DuckDB in memory"
 
     @property
     def storage_name(self) -> str:

@@ -64,7 +64,7 @@ def test_a_policy_of_a_profile_holds(configured: Path) -> None:
     profile(configured, '[profiles.careful]\nurl = ":memory:.duckdb"\nconfirm = ["DROP"]\n')
     with connect(":memory:", confirm=("DROP",), autocommit=True) as connection:
         connection.execute("create table t as select 1 as i")
-        with pytest.raises(dbapi.ProgrammingError, match="DROP TABLE on local, in memory requires confirmation"):
+        with pytest.raises(dbapi.ProgrammingError, match="DROP TABLE on DuckDB in memory requires confirmation"):
             connection.execute("drop table t")
     with connect(":memory:", confirm=("DROP",), yes=True, autocommit=True) as connection:
         connection.execute("create table t as select 1 as i")

@@ -88,7 +88,8 @@ class PartitionFetcher(Struct):
             if elapsed > min(PREPARING_SECONDS, transport.network.timeout):
                 raise ProtocolError(
                     f"{transport.target.base} is still preparing partition {number} of a finished statement",
-                    where=Where(statement_id=self.statement_id),
+                    "try again later",
+                    Where(statement_id=self.statement_id),
                 )
             await asyncio.sleep(poll_wait(elapsed))
 

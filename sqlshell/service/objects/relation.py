@@ -351,7 +351,7 @@ def find_relation(names: Names, session: Session) -> tuple[Relation, str]:
     """An existing relation, and whether it is a table, a view or a stream. Raises Failure."""
     relation = session.connection.resolve(names)
     if relation[0].lower() in {name.lower() for name in session.organization.store_names}:
-        message = f'"{relation[0]}" is a store; use UPDATE ENTITY or DROP ENTITY to change its entities'
+        message = f'"{relation[0]}" is a store; use INSERT INTO ENTITY or DROP ENTITY to change its entities'
         raise Failure(sqlstate.UNSUPPORTED, message)
     found = session.catalog(CatalogQuery("relations", *relation, streams=session.organization.streams.known))
     if not found:

@@ -81,7 +81,7 @@ def read_target(text: str) -> Target:
         target = Target(scheme, host, int(port or _PORTS[scheme]), path.rstrip("/"))
         if 0 < target.port < 1 << 16 and (name or target.address) and len(path) <= MAX_PATH:
             return target
-    expected = "expected URLs such as https://registry.example.com:8081, without user, password, query and fragment"
+    expected = "expected URLs such as https://registry.example.com:8081, without a user, password, query or fragment"
     raise Failure("22023", f"'uris': {expected}")
 
 

@@ -63,8 +63,8 @@ def create_entity(
             return
         if len(place.recorded) >= settings.objects:
             number = len(place.recorded)
-            message = f'store "{store}" has {number} entities without a file extension {limit_note("objects")}'
-            raise Failure(sqlstate.LIMIT, message)
+            message = f'store "{store}" already has the maximum of {number} entities without a file extension'
+            raise Failure(sqlstate.LIMIT, f"{message} {limit_note('objects')}")
         # Recorded before its file is created, because a record without a file has no effect.
         _record(place, place.recorded | {name})
         try:

@@ -145,7 +145,7 @@ async def _sample_data(shell: CommandShell, *, remove: bool = False) -> None:
     shell.say(
         f"sample data in the schema {schema}: 2,000 customers, 160 products, 100,000 orders, 250,013 items"
         f"\ntry: select * from {schema}.products limit 10;"
-        "\n\\tutorial is a tour, \\demo off removes the data"
+        "\n\\tutorial is a tour; \\demo off removes the data"
     )
 
 

@@ -47,7 +47,7 @@ START = (
     ("\\x  \\format csv  \\o FILE", "records, another format, results to a file"),
     ("Ctrl-C", "cancel the statement, or clear the line"),
     ("\\i FILE  sqlshell -f FILE", "run a script; the exit code shows whether it failed"),
-    ("\\set city Bern  :'city'", "set a variable, use it as a string"),
+    ("\\set city Bern  :'city'", "set a variable, and use it as a string"),
     ("sqlshell PROFILE --read-only", "connect to a profile in config.toml, read-only"),
 )
 """The first steps: what is typed, and what it does."""
@@ -69,7 +69,7 @@ def painted(text: str, paint: Callable[[str, Role], str]) -> str:
 def first_screen(commands: Mapping[str, Command], width: int) -> str:
     """The commands that are used often, on lines of at most `width` characters."""
     first = "Statements end with ; and may span several lines."
-    last = f"\\? all lists all {len(set(commands.values()))} commands, \\? COMMAND explains one."
+    last = f"\\? all lists all {len(set(commands.values()))} commands; \\? COMMAND explains one."
     lines = [line for name in OFTEN for line in _entry(commands[name], width, WIDEST_HEAD)]
     return "\n".join([*wrapped(first, width), "", *lines, "", *wrapped(last, width)]) + "\n"
 

@@ -42,7 +42,7 @@ async def tee(shell: CommandShell, args: Args) -> None:
 
 @command("e", "[FILE]", aliases=("edit", "!edit"))
 async def edit(shell: CommandShell, args: Args) -> None:
-    """Edit the query buffer, or FILE, in $EDITOR. If the buffer is empty, edit the last statement.
+    """Edit the query buffer, or FILE, in $VISUAL or $EDITOR. If the buffer is empty, edit the last statement.
 
     The saved text is used as if you had typed it: statements that end with ; run, the rest appears at the prompt. If
     you do not change the last statement, it does not run again."""

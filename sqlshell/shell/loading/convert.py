@@ -445,7 +445,8 @@ class Scan:
         return StatementError(
             f"{self._request.name}, line {line:,}: unterminated quoted field: its quote is not closed before the end "
             "of the file",
-            "nothing was sent; close the quote, or read quotes as text: --with \"QUOTE ''\" (in \\copy: QUOTE '')",
+            "nothing was sent; close the quote, or read quotes as text: --with \"QUOTE ''\" "
+            "(in \\copy: WITH (QUOTE ''))",
         )
 
     def _option(self, name: str) -> str:

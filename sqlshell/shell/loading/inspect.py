@@ -40,9 +40,11 @@ LONGEST_MESSAGE: Final = 200
 """Characters of a line of an error."""
 
 ISO_DATE: Final = "%Y-%m-%d"
-ENCODE: Final = "name the encoding of the file, such as --with ENCODING=latin1 (in \\copy: ENCODING latin1)"
+ENCODE: Final = "name the encoding of the file, such as --with ENCODING=latin1 (in \\copy: WITH (ENCODING latin1))"
 CONVERT: Final = "convert it with: iconv -f latin1 -t UTF-8 FILE > NEW_FILE"
-_SIGNS: Final = r"""set delimiter and quote: --with "DELIMITER ';', QUOTE '\"'" (in \copy: DELIMITER ';', QUOTE '"')"""
+_SIGNS: Final = (
+    r"""set delimiter and quote: --with "DELIMITER ';', QUOTE '\"'" (in \copy: WITH (DELIMITER ';', QUOTE '"'))"""
+)
 _DIGITS: Final = 38
 _NULLS: Final = {"csv": "", "text": "\\N"}
 _ENCODINGS: Final = {"UTF8": "utf-8", "UTF-8": "utf-8", "LATIN1": "latin-1", "ISO-8859-1": "latin-1", "UTF16": "utf-16"}
@@ -202,7 +204,7 @@ class DataFile:
         # DuckDB reads only the order of bytes of the first mark.
         if head in _UTF16 and request.format != "parquet" and not (request.encoding and head == _UTF16[0]):
             convert = "convert it with: iconv -f UTF-16 -t UTF-8 FILE > NEW_FILE"
-            named = "use --with ENCODING=utf16 (in \\copy: ENCODING utf16), or " if self.text else ""
+            named = "use --with ENCODING=utf16 (in \\copy: WITH (ENCODING utf16)), or " if self.text else ""
             raise UsageError(f"{request.name} is UTF-16, not UTF-8", (named if head == _UTF16[0] else "") + convert)
 
     def _cut(self) -> None:

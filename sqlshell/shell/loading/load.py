@@ -66,7 +66,7 @@ T = TypeVar("T")
 MAX_LISTED_ROWS: Final = 5
 """Bad rows that are listed in a message."""
 
-RESUME: Final = "--resume (in \\copy: RESUME)"
+RESUME: Final = "--resume (in \\copy: WITH (RESUME))"
 OMIT: Final = f"omit {RESUME}"
 
 LOADS_NOTHING: Final = frozenset({"spark"})
@@ -100,7 +100,7 @@ class Loader:
         if connection.offline is not None:
             raise UsageError(
                 "cannot load a file with --offline: only the service knows the columns of the table",
-                "use --dry-run (in \\copy: DRY_RUN) without --offline to see where the columns go",
+                "use --dry-run (in \\copy: WITH (DRY_RUN)) without --offline to see where the columns go",
             )
         # The statement that is sent is checked like one that the user writes.
         await connection.policy.check(_lexed(f"COPY {table} FROM '@rows'"), self._front_end.ask)
@@ -201,7 +201,7 @@ class Loader:
             raise UsageError(
                 ambiguous[0],
                 "nothing was sent; to let the server read the dates by its DateStyle, use --with 'FORMAT csv, HEADER' "
-                "(in \\copy: csv header)",
+                "(in \\copy: WITH (FORMAT csv, HEADER))",
             )
         for line in [*looked.warnings, *warnings, *ambiguous]:
             self._diagnostics.warn(line)
@@ -273,13 +273,13 @@ class Loader:
                     f"cannot resume the load of {request.name} into {request.table}: the last load restarted from "
                     "the beginning and stopped before it sent a row",
                     f"{OMIT}; if the table still contains {rows} of the load before it, add --if-unknown skip "
-                    "(in \\copy: IF_UNKNOWN skip)",
+                    "(in \\copy: WITH (IF_UNKNOWN skip))",
                 )
             raise UsageError(
                 f"{rows} of {request.name}: it is unknown whether they are in {request.table}",
-                "check the table: if it contains all of these rows, use --if-unknown skip (in \\copy: IF_UNKNOWN "
-                "skip); otherwise delete those that it contains, and use --if-unknown send (in \\copy: IF_UNKNOWN "
-                "send)",
+                "check the table: if it contains all of these rows, use --if-unknown skip (in \\copy: WITH "
+                "(IF_UNKNOWN skip)); otherwise delete those that it contains, and use --if-unknown send (in \\copy: "
+                "WITH (IF_UNKNOWN send))",
             )
         if request.unknown == "skip":
             for each in before.unknown:
@@ -317,7 +317,9 @@ class Loader:
         if progress.unknown:
             there += f"; {', '.join(shown(*each) for each in progress.unknown)}: unknown"
             advice = "nothing was sent again; check the table"
-            then = "continue with --resume --if-unknown skip or send (in \\copy: RESUME, IF_UNKNOWN skip or send)"
+            then = (
+                "continue with --resume --if-unknown skip or send (in \\copy: WITH (RESUME, IF_UNKNOWN skip or send))"
+            )
         error.message = f"{error.message.rstrip('.')};\n{there}"
         error.hint = "\n".join(filter(None, [error.hint, advice, then if progress_file.stores else ""]))
         self._variables.record_outcome(error)
@@ -406,15 +408,15 @@ def rejects_report(request: LoadRequest, rejects: Sequence[Reject], *, more: boo
         return f"{count} of {request.name} skipped{kept}:\n{messages}{rest}"
     listed = f"the first {bad:,} of them are" if more else "it is" if bad == 1 else "all of them are"
     where = f"{listed} in {request.rejects}; " if request.rejects else ""
-    remedy = f"use --max-errors {bad} to skip {'it' if bad == 1 else 'them'} (in \\copy: MAX_ERRORS {bad})"
+    remedy = f"use --max-errors {bad} to skip {'it' if bad == 1 else 'them'} (in \\copy: WITH (MAX_ERRORS {bad}))"
     if more:
-        remedy = f"use --max-errors with a number above {bad} to skip them (in \\copy: MAX_ERRORS)"
+        remedy = f"use --max-errors with a number above {bad} to skip them (in \\copy: WITH (MAX_ERRORS N))"
     if all(item.encoded for item in rejects):
         remedy = ENCODE
     elif all(item.quoted for item in rejects):
-        remedy = f"use --with 'FORCE_NULL *' (in \\copy: FORCE_NULL *) to load \"\" as NULL, or {remedy}"
+        remedy = f"use --with 'FORCE_NULL *' (in \\copy: WITH (FORCE_NULL *)) to load \"\" as NULL, or {remedy}"
     elif all(item.rounded for item in rejects):
-        remedy = f"use --round (in \\copy: ROUND) to round or shorten them, or {remedy}"
+        remedy = f"use --round (in \\copy: WITH (ROUND)) to round or shorten them, or {remedy}"
     raise StatementError(
         f"{count} of {request.name} cannot be loaded:\n{messages}{rest}", f"{where}nothing was sent; {remedy}"
     )

@@ -285,9 +285,9 @@ def match_columns(request: LoadRequest, looked: FileLayout, table: Sequence[Targ
             why = f" ({', '.join(names)}), but none of these is a column of {request.table}"
         raise UsageError(
             f"{request.name}: the first line looks like a header{why}",
-            "if the line is data, use --with 'HEADER false' (in \\copy: HEADER false); if it is a header with other "
-            "names, use --with HEADER (in \\copy: HEADER), and list the columns of the table in the order of the file: "
-            "t (a, b)",
+            "if the line is data, use --with 'HEADER false' (in \\copy: WITH (HEADER false)); if it is a header with "
+            "other names, use --with HEADER (in \\copy: WITH (HEADER)), and list the columns of the table in the order "
+            "of the file: t (a, b)",
         )
     if len(looked.columns) != len(wanted):
         raise UsageError(
@@ -303,7 +303,7 @@ def unknown_column(request: LoadRequest, name: str, table: Sequence[TargetColumn
     """The error for a column of the file that the table does not have."""
     return UsageError(
         f'{request.name}: {request.table} has no column "{name}"; it has {", ".join(each.name for each in table)}',
-        "list the columns to load, t (a, b), or create the table with --create (in \\copy: CREATE)",
+        "list the columns to load, t (a, b), or create the table with --create (in \\copy: WITH (CREATE))",
     )
 
 

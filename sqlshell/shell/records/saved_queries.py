@@ -46,7 +46,7 @@ class SavedQueries:
         if self._redact(text) != text:
             raise UsageError(
                 "the statement may contain a secret, which would be saved in a file",
-                "use variables instead of its values, such as password = :'new_password'",
+                "replace the secret with a variable, for example password = :'new_password'",
             )
         self._change(name, text)
 

@@ -200,7 +200,7 @@ class _Reader:
             return first.word, True, False
         if first.kind == "string":
             if command and not first.value:
-                raise UsageError("\\copy: the file name is empty", "example: \\copy t TO 'file.csv' WITH (FORMAT csv)")
+                raise UsageError("\\copy: the file name is empty", _HINT)
             return first.value, False, False
         if not command:
             raise UsageError(f"COPY: expected a file in single quotes, found {first.text!r}", _HINT)
@@ -286,6 +286,8 @@ class _Reader:
                     raise UsageError(f"COPY: {named.text} takes a string in quotes, found {value.text!r}", _HINT)
                 _set(given, named.word.lower().removesuffix("s"), _value(value), named.text)
             case _:
+                if named.word.lower() in _ALL:
+                    raise UsageError(f"COPY: {named.word} must be in parentheses: WITH ({named.word} …)")
                 raise UsageError(f"COPY: unknown option {named.text!r}", _HINT)
 
     def _listed_columns(self, *, option: bool = False) -> str:

@@ -119,7 +119,7 @@ def _candidates(wanted: Expected, place: Place, upper: bool) -> Iterator[tuple[i
                     yield from _functions(typed, place)
             case "type":
                 yield from _matched(Names(place.catalog.contents.names.get("type") or keywords.TYPES), typed, "type")
-                yield from _matched(place.catalog.names_of("user type"), typed, "user type")
+                yield from _matched(place.catalog.names_of("user type"), typed, "user-defined type")
             case "withkey":
                 keys = WITH_KEYS.get(wanted.within, tuple(dict.fromkeys(sum(WITH_KEYS.values(), ()))))
                 yield from _matched(Names(keys), typed, "key")

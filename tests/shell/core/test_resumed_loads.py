@@ -22,7 +22,7 @@ from tests.shell.core.test_loads import Tables
 from tests.shell.sessions import connection
 
 TWO = [["a", "INTEGER"], ["b", "VARCHAR"]]
-RESUME = "--resume (in \\copy: RESUME)"
+RESUME = "--resume (in \\copy: WITH (RESUME))"
 
 
 @pytest.fixture(autouse=True)
@@ -105,12 +105,15 @@ BOTH = f"{WRONG.format(3, 'q')}; {WRONG.format(4, 'r')}"
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ("", "help: nothing was sent; use --max-errors 2 to skip them (in \\copy: MAX_ERRORS 2)\n"),
-        ("(max_errors 1)", "help: nothing was sent; use --max-errors 2 to skip them (in \\copy: MAX_ERRORS 2)\n"),
+        ("", "help: nothing was sent; use --max-errors 2 to skip them (in \\copy: WITH (MAX_ERRORS 2))\n"),
+        (
+            "(max_errors 1)",
+            "help: nothing was sent; use --max-errors 2 to skip them (in \\copy: WITH (MAX_ERRORS 2))\n",
+        ),
         (
             "(rejects 'r.csv')",
             "help: all of them are in r.csv; nothing was sent; use --max-errors 2 to skip them "
-            "(in \\copy: MAX_ERRORS 2)\n",
+            "(in \\copy: WITH (MAX_ERRORS 2))\n",
         ),
     ],
 )
@@ -148,16 +151,20 @@ def test_only_five_bad_rows_are_shown(folder: Path, count: int, more: str) -> No
 @pytest.mark.parametrize(
     ("options", "found", "remedy"),
     [
-        ("", "at least 1,000 rows", "use --max-errors with a number above 1000 to skip them (in \\copy: MAX_ERRORS)"),
+        (
+            "",
+            "at least 1,000 rows",
+            "use --max-errors with a number above 1000 to skip them (in \\copy: WITH (MAX_ERRORS N))",
+        ),
         (
             "(max_errors 1001, rejects 'r.csv')",
             "at least 1,002 rows",
-            "use --max-errors with a number above 1002 to skip them (in \\copy: MAX_ERRORS)",
+            "use --max-errors with a number above 1002 to skip them (in \\copy: WITH (MAX_ERRORS N))",
         ),
         (
             "(max_errors 1098)",
             "at least 1,099 rows",
-            "use --max-errors with a number above 1099 to skip them (in \\copy: MAX_ERRORS)",
+            "use --max-errors with a number above 1099 to skip them (in \\copy: WITH (MAX_ERRORS N))",
         ),
     ],
 )
@@ -182,12 +189,12 @@ def test_bad_rows_with_several_errors_are_counted_once(folder: Path) -> None:
 def test_the_remedy_for_one_bad_row(folder: Path) -> None:
     (folder / "bad.csv").write_text("a,b\nz,u\n")
     assert load("t from bad.csv")[0].err.endswith(
-        "help: nothing was sent; use --max-errors 1 to skip it (in \\copy: MAX_ERRORS 1)\n"
+        "help: nothing was sent; use --max-errors 1 to skip it (in \\copy: WITH (MAX_ERRORS 1))\n"
     )
     (folder / "bad.csv").write_text('a,b\n1,x\n"",y\n')
     assert load("t from bad.csv")[0].err.endswith(
-        "help: nothing was sent; use --with 'FORCE_NULL *' (in \\copy: FORCE_NULL *) to load \"\" as NULL, or use "
-        "--max-errors 1 to skip it (in \\copy: MAX_ERRORS 1)\n"
+        "help: nothing was sent; use --with 'FORCE_NULL *' (in \\copy: WITH (FORCE_NULL *)) to load \"\" as NULL, or "
+        "use --max-errors 1 to skip it (in \\copy: WITH (MAX_ERRORS 1))\n"
     )
 
 
@@ -292,7 +299,7 @@ def test_a_load_that_began_again_and_sent_nothing(folder: Path, parts: Path) -> 
     assert core.err == (
         "x.sql:1: error: cannot resume the load of a.csv into t: the last load restarted from the beginning and "
         f"stopped before it sent a row\nhelp: omit {RESUME}; if the table still contains rows 1 to 3 of the load "
-        "before it, add --if-unknown skip (in \\copy: IF_UNKNOWN skip)\n"
+        "before it, add --if-unknown skip (in \\copy: WITH (IF_UNKNOWN skip))\n"
     )
     assert sent == []
     core, sent = load("t from a.csv (resume, if_unknown skip)", answers=failing(2))
@@ -308,14 +315,15 @@ def test_rows_of_which_it_is_unknown_whether_they_arrived(folder: Path, parts: P
     assert core.err == (
         "x.sql:1: error: broken; 3 rows of a.csv are in t; rows 4 to 6: unknown\n"
         "help: nothing was sent again; check the table; continue with --resume --if-unknown skip or send (in \\copy: "
-        "RESUME, IF_UNKNOWN skip or send)\n"
+        "WITH (RESUME, IF_UNKNOWN skip or send))\n"
     )
     assert kept(folder) == {"done": [[0, 3]], "unknown": [[3, 6]], "superseded": False}
     core, sent = load("t from a.csv (resume)")
     assert core.err == (
         "x.sql:1: error: rows 4 to 6 of a.csv: it is unknown whether they are in t\n"
-        "help: check the table: if it contains all of these rows, use --if-unknown skip (in \\copy: IF_UNKNOWN skip); "
-        "otherwise delete those that it contains, and use --if-unknown send (in \\copy: IF_UNKNOWN send)\n"
+        "help: check the table: if it contains all of these rows, use --if-unknown skip (in \\copy: WITH (IF_UNKNOWN "
+        "skip)); otherwise delete those that it contains, and use --if-unknown send (in \\copy: WITH (IF_UNKNOWN "
+        "send))\n"
     )
     assert (core.shell.exit, sent) == (Exit.USAGE, [])
 

@@ -250,7 +250,9 @@ def _unit(text: BracketedTokens, start: int, behind: int) -> str:
     word = text.word(start).removeprefix("SQL_TSI_")
     unit = _UNITS.get(word) or _UNITS.get(word.removesuffix("S"))
     if behind != start + 1 or unit is None:
-        raise Failure(sqlstate.UNSUPPORTED, f"{text.written(start, behind)} is not supported as a unit of time")
+        known = ", ".join(_UNITS)
+        message = f"{text.written(start, behind)} is not supported as a unit of time; use one of {known}"
+        raise Failure(sqlstate.UNSUPPORTED, message)
     return unit
 
 
