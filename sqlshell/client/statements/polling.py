@@ -83,7 +83,6 @@ class StatementsClient(Struct):
     transport: Transport
     results: ResultFactory
     wait_limit: float | None = None
-    terminate = terminate
 
     async def run(
         self, submission: Submission, context: SessionContext, observer: Observer | None = None
@@ -115,6 +114,10 @@ class StatementsClient(Struct):
         observer.statement_id(statement_id)
         done = await self._wait(await self.look_up(statement_id, context), context, time.monotonic(), observer)
         yield await self.result(done, context, observer)
+
+    async def terminate(self, query_id: str, context: SessionContext) -> None:
+        """Ask the service to terminate a query, however long that takes. Raises the same errors as run()."""
+        await terminate(replace(self, wait_limit=None), query_id, context)
 
     async def look_up(self, statement_id: str, context: SessionContext) -> State:
         """The state of `statement_id`. Lookups change nothing, so they are retried if the service is busy or the
