@@ -59,6 +59,10 @@ class Session(Struct, eq=False):
     """Whether it replaces a session with a transaction, and the sender does not know yet that it is lost."""
     noted_transaction: bool = False
     """Whether the other processes of the service know that it has an open transaction."""
+    changes_schemas: bool = False
+    """Whether its transaction may have created or dropped a schema."""
+    schema_dropped: bool = False
+    """Whether its current schema was dropped: it goes to the initial schema before its next statement."""
     timezone: str = ""
     """The time zone that the latest request with one named."""
     database_chosen: bool = False
@@ -87,11 +91,12 @@ class Session(Struct, eq=False):
         """
         lost = self.context_failures
         elsewhere = self.why_no_database() or "database" in lost
+        schema = "" if self.schema_dropped else self.connection.schema
         return ContextEcho(
             organization_id=self.organization.id,
             role_name=self.role,
             database_name=None if elsewhere else self.connection.database,
-            schema_name=None if elsewhere or "schema" in lost else self.connection.schema,
+            schema_name=None if elsewhere or "schema" in lost else schema,
             # Sent even if empty, because clients keep the value of a field that is left out.
             store_name=None if "store" in lost else self.store,
             compute_pool_name=None if "compute_pool" in lost else self.compute_pool,
@@ -133,7 +138,7 @@ class Session(Struct, eq=False):
             (request.compute_pool, has.compute_pool_name),
             (request.parameters and request.parameters.timezone, self.timezone),
         )
-        return any(name and name != old for name, old in named)
+        return self.schema_dropped or any(name and name != old for name, old in named)
 
     def adopt(self, request: StatementRequest, organizations: Organizations) -> None:
         """Adopt the context of a request; settle() follows.
@@ -145,6 +150,9 @@ class Session(Struct, eq=False):
         self.settle("")
         self.before = replace(self), self.connection.database, self.connection.schema
         try:
+            if self.schema_dropped and self.connection.transaction != "failed":
+                self.connection.use(self.connection.database, "")
+                self.schema_dropped = False
             if request.organization:
                 self.use_organization(request.organization, organizations)
             if request.role and request.role != self.role:
@@ -225,7 +233,8 @@ class Session(Struct, eq=False):
 
     def droppable_parts(self) -> dict[str, str]:
         """Return the parts of its context that a session may drop while it uses them."""
-        return {"schema": self.connection.schema, "store": self.store, "compute_pool": self.compute_pool}
+        schema = "" if self.schema_dropped else self.connection.schema
+        return {"schema": schema, "store": self.store, "compute_pool": self.compute_pool}
 
     def note_dropped_parts(self, before: Mapping[str, str]) -> None:
         """Note which parts of the context a DROP has changed: the client may continue to name them."""
@@ -388,6 +397,24 @@ class Sessions:
         for session in list(self._opened):
             if session.organization.id == organization_id and getattr(session, kind) == name:
                 setattr(session, kind, DEFAULT if kind == "compute_pool" else "")
+
+    def mark_dropped_schemas(self, by: Session) -> None:
+        """Note for each session whether its schema was dropped by a statement of the session `by`, except those in a
+        transaction. Others on an external server learn it from there: it has users of its own too.
+        """
+        organization = by.organization
+        among = list(self._opened) if organization.engine.capabilities.databases else [by]
+        sessions = [item for item in among if item.organization is organization]
+        initial = organization.engine.traits.initial_schema
+        placed = [item for item in sessions if item.connection.schema != initial and not item.connection.transaction]
+        if not placed:
+            return
+        hidden = set(organization.store_names)
+        known = by.catalog(CatalogQuery("schemas", hidden=hidden))
+        there = {(row[1], row[0]) for row in known}
+        for item in placed:
+            place = item.connection.database, item.connection.schema
+            item.schema_dropped = place not in there and place[0] not in hidden
 
     def owner_of(self, name: str, asking: Session, elsewhere: Collection[str] = ()) -> str:
         """Return the token of the session of this name; the caller's own has precedence over those of other tokens.

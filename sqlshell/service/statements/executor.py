@@ -59,6 +59,12 @@ COPY_DATA = "stdin"
 
 DROPS = re.compile(r"\s*+drop\s", re.I)
 SCHEMAS = re.compile(r"\s*+(?:create|drop)\s++schema(?!\w)", re.I)
+SCHEMA = "schema"
+"""Occurs in each statement that creates or drops a schema."""
+
+CHANGES = re.compile(r"\s*+(?:--|/\*|create|drop|alter|execute|call|import)", re.I)
+"""How statements begin that may create or drop a schema."""
+
 CHANGING = frozenset({"ALTER", "COMMENT", "CREATE", "DROP"})
 MAY_DROP = frozenset({"DROP", "ALTER", "COMMIT", "END", "ROLLBACK", "ABORT"})
 """The first words of statements that change objects, and of those that may drop one."""
@@ -121,6 +127,8 @@ class Executor:
                 if (explained := with_missing_database(session.organization, statement.sql, failure)) is not failure:
                     raise explained from failure
                 raise
+            finally:
+                self._look_at_schemas(session, asked, statement.sql)
             if drops:
                 session.note_dropped_parts(before)
             return result
@@ -147,6 +155,17 @@ class Executor:
             return
         with contextlib.closing(CountingSink(statement.spool, self._room)) as sink:
             yield sink
+
+    def _look_at_schemas(self, session: Session, asked: DialectStatement | None, sql: str) -> None:
+        """Move sessions out of dropped schemas, after the transaction that may have dropped one."""
+        may_change = SCHEMA in sql[:4000].lower() and CHANGES.match(sql) is not None
+        changed = may_change or (asked is not None and asked.verb == "application")
+        session.changes_schemas = session.changes_schemas or changed
+        if session.changes_schemas and not session.connection.transaction:
+            # The statement has an end of its own, also if its server is gone; the next one looks again.
+            with contextlib.suppress(Failure):
+                self._sessions.mark_dropped_schemas(session)
+                session.changes_schemas = False
 
     def _options_of(self, session: Session, request: StatementRequest) -> RunOptions:
         limit = request.parameters.row_limit if request.parameters else None

@@ -20,7 +20,7 @@ from sqlshell.runtime.event_loops import LoopThread
 from sqlshell.service.engines.engine import Outcome, Relation, RunOptions, Sink
 from sqlshell.service.engines.files.result_files import ResultFiles
 from sqlshell.service.engines.files.result_writer import ResultWriter
-from sqlshell.service.engines.files.texts import bounded, command_of
+from sqlshell.service.engines.files.texts import bounded
 from sqlshell.service.engines.server_engine import ServerSession
 from sqlshell.service.engines.spark import failures, plans
 from sqlshell.service.engines.spark.client import SparkClient, SparkHandle
@@ -32,8 +32,6 @@ from sqlshell.sql.analysis.tokens import first_word
 
 CHANGES_CONTEXT: Final = frozenset({"use", "set", "reset"})
 """First words of statements that may change the catalog, the namespace or the time zone."""
-
-DROPS_SCHEMA: Final = frozenset({"DROP SCHEMA", "DROP DATABASE", "DROP NAMESPACE"})
 
 READS: Final = frozenset(
     {"select", "with", "values", "table", "from", "show", "describe", "desc", "explain", "list", ""}
@@ -178,9 +176,6 @@ class SparkSession(ServerSession):
             self._running = None
         if word in CHANGES_CONTEXT:
             await self.follow()
-        if command_of(sql) in DROPS_SCHEMA and self.schema not in await self._schemas(self.database):
-            # Servers stay in a schema that they have dropped.
-            await self._use(self.database, "")
         return outcome
 
     async def _received(self, responses: AsyncGenerator[Any], sql: str, options: RunOptions, sink: Sink) -> Outcome:
@@ -255,12 +250,9 @@ class SparkSession(ServerSession):
         """The schema in which a session begins in a database."""
         if database == self._first[0]:
             return self._first[1]
-        names = await self._schemas(database)
-        return "default" if "default" in names or not names else names[0]
-
-    async def _schemas(self, database: str) -> list[str]:
         listed = await self._rows(plans.statement(f"SHOW SCHEMAS IN {plans.quoted(database)}"))
-        return [plans.unquoted(str(next(iter(row.values())))) for row in listed]
+        names = [plans.unquoted(str(next(iter(row.values())))) for row in listed]
+        return "default" if "default" in names or not names else names[0]
 
     async def _columns(self, relation: Relation) -> list[ColumnInfo]:
         database, schema, name = relation
