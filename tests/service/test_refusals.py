@@ -196,7 +196,7 @@ def test_a_record_may_be_as_deep_and_as_long_as_it_is_said(client: Client) -> No
 )
 def test_a_url_that_is_none(client: Client, uris: str) -> None:
     answer = client.run(f"create schema_registry r with ('uris' = '{uris}')")
-    expected = "expected URLs such as https://registry.example.com:8081, without user, password, query and fragment"
+    expected = "expected URLs such as https://registry.example.com:8081, without a user, password, query or fragment"
     assert (answer["sqlState"], answer["message"]) == ("22023", f"'uris': {expected}")
 
 

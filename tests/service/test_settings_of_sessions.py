@@ -195,3 +195,10 @@ def test_a_write_conflict_of_two_sessions_can_be_recognized(served: Served) -> N
         first.rows_of_nothing("rollback")
         assert second.state("update conflicts set a = 3") == "00000"
         first.rows_of_nothing("drop table conflicts")
+
+
+def test_words_in_names_decide_no_state(served: Served) -> None:
+    with Client(served) as client:
+        assert client.state('select "constraint violation" from range(1)') == "42703"
+        assert client.state('insert into "Transaction conflict" values (1)') == "3D020"
+        assert client.state('drop table "write-write conflict"') == "3D020"

@@ -115,7 +115,7 @@ def test_no_secret_is_saved(tmp_path: Path) -> None:
     queries = SavedQueries(tmp_path / "queries.toml")
     with pytest.raises(UsageError, match="may contain a secret") as raised:
         queries.save("a", "create secret s with ('secret_string' = 'hunter2')")
-    assert "use variables instead" in raised.value.hint
+    assert "replace the secret with a variable" in raised.value.hint
     assert not any(tmp_path.iterdir())
 
 

@@ -159,10 +159,11 @@ async def decoded(body: bytearray, settings: Settings) -> StatementRequest:
 
 
 def _check_members(body: bytearray) -> None:
-    """Raises BadRequest for a request without a statement if one of its members, perhaps mistyped, is unknown."""
+    """Raises BadRequest for a request without a member `statement` that has an unknown one, perhaps mistyped."""
     known = {field.encode_name for field in msgspec.structs.fields(StatementRequest)}
     members = msgspec.json.decode(body, type=dict[str, msgspec.Raw])
-    if unknown := next((name for name in members if name not in known), ""):
+    unknown = next((name for name in members if name not in known), "")
+    if unknown and "statement" not in members:
         raise BadRequest(f"request.statement is missing; unknown member {unknown[:40]!r}")
 
 

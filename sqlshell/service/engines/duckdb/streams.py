@@ -79,9 +79,8 @@ class StreamUse:
                 name = ".".join(stream)
                 raise Failure(sqlstate.UNSUPPORTED, f"{name} is a stream; use DROP STREAM {name}")
             if how in {"change", "make"} or (how == "insert" and replaces):
-                raise Failure(
-                    sqlstate.UNSUPPORTED, "a stream is append-only; use INSERT INTO without OR or ON CONFLICT"
-                )
+                without = " without OR or ON CONFLICT" if how == "insert" else ""
+                raise Failure(sqlstate.UNSUPPORTED, f"a stream is append-only; use INSERT INTO{without}")
         if "macro" not in plain and self.read():
             message = f"a statement that reads a stream would never end: {NO_CONTINUOUS_QUERIES}"
             raise Failure(sqlstate.UNSUPPORTED, message)

@@ -75,7 +75,9 @@ CLASSES: tuple[tuple[type[Exception], str], ...] = (
 
 CONFLICT: Final = "40001"
 
-_STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
+_States = tuple[tuple[re.Pattern[str], str], ...]
+
+_TRANSACTION_STATES: Final[_States] = (
     (re.compile(r"no transaction is active"), "25P01"),
     (re.compile(r"cannot start a transaction within a transaction"), "25001"),
     (re.compile(r"launched in read-only mode"), "25006"),
@@ -83,6 +85,10 @@ _STATES: Final[tuple[tuple[re.Pattern[str], str], ...]] = (
     (re.compile(r"Conflict on \w+!|write-write conflict|Transaction conflict"), CONFLICT),
     (re.compile(r"constraint violation"), "23000"),
     (re.compile(r"TransactionContext Error|transaction is aborted"), "25P02"),
+)
+"""sqlStates of errors of transactions. In other errors these words are those of a user's name."""
+
+_STATES: Final[_States] = (
     (re.compile(r"(?:Table|View) with name .* because schema"), sqlstate.NO_SCHEMA),
     (re.compile(r"(?:Table|View|Sequence|Index) with name .* does not exist"), sqlstate.NO_RELATION),
     (re.compile(r"(?:Table|View|Sequence|Index) with name .* already exists"), sqlstate.DUPLICATE_RELATION),
@@ -162,7 +168,9 @@ def _state(error: Exception, message: str) -> str:
     match error:
         case duckdb.CatalogException() | duckdb.BinderException() | duckdb.TransactionException():
             line = message.partition("\n")[0][:HEAD]
-            state = next((state for pattern, state in _STATES if pattern.search(line)), "")
+            of_transaction = isinstance(error, duckdb.TransactionException) or line.startswith("TransactionContext")
+            states = (*_TRANSACTION_STATES, *_STATES) if of_transaction else _STATES
+            state = next((state for pattern, state in states if pattern.search(line)), "")
         case duckdb.ParserException() if _SPAN.search(message, 0, HEAD):
             state = sqlstate.UNSUPPORTED
         case duckdb.InvalidInputException() if Cause.READ_ONLY_DATABASE.of(message):
