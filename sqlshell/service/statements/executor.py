@@ -7,7 +7,7 @@ import json
 import re
 from collections.abc import Iterator, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 from msgspec.structs import replace
 
@@ -50,9 +50,6 @@ from sqlshell.service.statements.control import facts_of, listed
 from sqlshell.service.statements.statement import Statement
 from sqlshell.service.statements.store import StatementStore
 from sqlshell.service.stores import stores
-
-if TYPE_CHECKING:
-    pass
 
 COPY_DATA = "stdin"
 """The attachment with the data of COPY … FROM STDIN."""
