@@ -212,13 +212,13 @@ class Shell(CommandShell):
 
     async def _run_chunks(self, chunks: Iterable[Trusted], name: str, *, send: bool) -> bool | None:
         """None at the end of the script; before it, whether the shell continues."""
-        arriving = iter(chunks)
+        arriving, in_memory = iter(chunks), isinstance(chunks, list)
         at_end = False
         while not at_end:
-            # Reading may block: first process what is due on the event loop, such as an interruption.
+            # First process what is due on the event loop, such as an interruption.
             await asyncio.sleep(0)
             try:
-                chunk = await self._next_chunk(arriving)
+                chunk = await self._next_chunk(arriving, in_memory=in_memory)
                 at_end = chunk is None and not self.buffer.scanner.end_line()
                 if chunk is not None:
                     self.buffer.scanner.feed(chunk)
@@ -346,13 +346,13 @@ class Shell(CommandShell):
             conditions.after_command(self.buffer.scanner)
             self.session.skipping = not conditions.active
 
-    async def _next_chunk(self, arriving: Iterator[Trusted]) -> Trusted | None:
+    async def _next_chunk(self, arriving: Iterator[Trusted], *, in_memory: bool) -> Trusted | None:
         """The next part of the script; None at its end. Raises ShellError."""
-        if self.session.state.background.running_count:
-            # Background statements go on.
-            chunk = await in_daemon_thread(lambda: next(arriving, None), "script")
-        else:
+        if in_memory and not self.session.state.background.running_count:
             chunk = next(arriving, None)
+        else:
+            # Reading may block: meanwhile background statements go on, and Ctrl-C is noticed.
+            chunk = await in_daemon_thread(lambda: next(arriving, None), "script")
         place = self.front_end.progress.script
         if chunk is not None and place is not None and len(self.position.scripts) == 1:
             place.arrived(chunk)
