@@ -170,6 +170,14 @@ def test_a_statement_that_is_too_slow_ends_before_the_next_one(program: Program)
     assert found.err == "error[57000]: canceled after 0.5 s (--timeout)\n"
 
 
+def test_a_background_statement_that_is_fetched_too_early_goes_on(program: Program) -> None:
+    found = program(
+        "--timeout", "0.5", "--on-error", "continue", "--format", "csv", stdin=f"{LONG};&\n\\fetch 1\n\\jobs\n"
+    )
+    assert found.code == 4 and ",running," in found.out, found
+    assert "error[03000]: the statement has not ended after 0." in found.err
+
+
 def test_jobs_by_their_numbers(program: Program, kept: Served) -> None:
     script = (
         f"select 'one' as a;&\nselect 'two' as b;&\n{LONG};&\n\\wait 2\n\\wait [1]\n\\fetch 2\n\\fetch 1\n\\cancel 3\n"

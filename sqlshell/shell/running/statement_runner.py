@@ -289,7 +289,8 @@ class StatementRunner:
             self._journal.flush()
             raise abandoned from None
         except ShellError as error:
-            if isinstance(error, WaitTimeout) and self._session.embedded and running.statement_id:
+            # One that is fetched was left running on purpose.
+            if isinstance(error, WaitTimeout) and self._session.embedded and running.submitted_here:
                 await self._cancel_late(running, error)
             self._record_failure(running, error)
             self._journal.flush()
@@ -303,6 +304,8 @@ class StatementRunner:
         """Cancel a statement of the embedded service that took longer than --timeout, and wait for its end."""
         client, context, limit = self._client, self._session.context, f"{self._client.wait_limit or 0:g} s (--timeout)"
         state = error.where.sql_state
+        if not sqlstate.running(state):
+            return
         with contextlib.suppress(TimeoutError, ShellError):
             async with asyncio.timeout(CANCEL_SECONDS):
                 await client.terminate(running.query_id or running.statement_id, context)
@@ -313,7 +316,7 @@ class StatementRunner:
         if state == sqlstate.CANCELED:
             error.message = f"canceled after {limit}"
         elif sqlstate.running(state):
-            error.message = f"still running after {limit}, although the engine was asked to cancel it"
+            error.message = f"not canceled yet after {limit}"
         elif not sqlstate.failed(state):
             error.message = f"the statement finished, but not within {limit}"
 
@@ -580,7 +583,7 @@ class StatementRunner:
         state = error.where.sql_state
         if isinstance(error, WaitTimeout) and not error.hint and error.where.statement_id:
             fetch_hint = self._fetch_hint(error.where.statement_id, "shows its result")
-            if fetch_hint and not self._session.embedded:
+            if fetch_hint and (not state or sqlstate.running(state)):
                 runs = "is" if sqlstate.running(state) else "may be"
                 error.hint = (
                     f"the statement {runs} still running\n{fetch_hint}, {self._cancel_hint(error.where.statement_id)}"
